@@ -1,2 +1,23 @@
-//! stub
-fn main() {}
+//! `uproar-gateway`: see the library.
+
+use shared::service::main::{About, serve};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let about = About {
+        name: "uproar-gateway",
+        what: "Takes taps from phones and shows everyone the room's totals.",
+        examples: "\
+Examples:
+  uproar-gateway --config uproar.toml
+  UPROAR_REDIS__NODES=redis-0:6379,redis-1:6379 uproar-gateway --check-config",
+    };
+    serve(
+        about,
+        gateway::settings::Settings::read,
+        |settings, shutdown| async move {
+            let listeners = gateway::Listeners::bind(&settings).await?;
+            gateway::run(settings, listeners, shutdown).await
+        },
+    )
+}

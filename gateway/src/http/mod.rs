@@ -1,0 +1,4 @@
+//! Pages, API and the accept loop.
+
+pub mod accept;
+pub mod tokens;
