@@ -1,5 +1,7 @@
 //! What all parts of the gateway share.
 
+use crate::http::HttpState;
+use crate::http::guesses::Guesses;
 use crate::http::tokens::Tokens;
 use crate::metrics::Metrics;
 use crate::rooms::Rooms;
@@ -7,7 +9,6 @@ use crate::settings::Settings;
 use shared::cluster::Cluster;
 use shared::counting::ids::{ClientHash, PageId};
 use shared::service::operations::Readiness;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,8 @@ pub struct App {
     pub connections: Arc<Gate>,
     /// Whoever asks for rooms that do not exist.
     pub guesses: Guesses,
+    /// What the HTTP front keeps for itself.
+    pub http: HttpState,
     /// For Prometheus.
     pub metrics: Metrics,
     /// For `/readyz`.
@@ -77,16 +80,4 @@ impl Gate {
 #[derive(Debug)]
 pub struct Pass {
     _gate: Arc<Gate>,
-}
-
-/// Counts answers to unknown room codes by address, so that codes cannot be guessed fast. A known code is always let
-/// in: a whole hall can sit behind one address.
-#[derive(Debug)]
-pub struct Guesses {}
-
-impl Guesses {
-    /// Somebody at `address` asked for a room that does not exist. False from the 21st time within a minute on.
-    pub fn allow_another(&self, _address: IpAddr) -> bool {
-        todo!()
-    }
 }

@@ -1,5 +1,7 @@
 //! Settings of the gateway: section `[gateway]`, and `[redis]` as every service reads it.
 
+use crate::http::address::TrustedProxies;
+use crate::http::origins::Origins;
 use shared::cluster::RedisSettings;
 use shared::service::settings::{Reader, Secret, read_redis};
 use std::collections::BTreeMap;
@@ -27,8 +29,10 @@ pub struct Settings {
     pub host_token_key_id: String,
     /// How long a host token is good for.
     pub host_token_hours: Duration,
-    /// Origins of pages that may connect, besides `public_url`.
-    pub origins: Vec<String>,
+    /// Pages of which sites may connect.
+    pub origins: Origins,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: TrustedProxies,
     /// Hosts whose slides the stage may show.
     pub slides_hosts: Vec<String>,
     /// How often taps are appended.
@@ -58,6 +62,7 @@ impl Settings {
     pub fn read(reader: &mut Reader) -> Self {
         let client_hash_key = read_client_hash_key(reader);
         let (host_token_keys, host_token_key_id) = read_host_token_keys(reader);
+        let public_url = read_public_url(reader);
         Settings {
             redis: read_redis(reader),
             listen: reader.address("gateway.listen", "0.0.0.0:8080", "where browsers connect"),
@@ -66,7 +71,6 @@ impl Settings {
                 "0.0.0.0:9090",
                 "where probes and Prometheus connect",
             ),
-            public_url: read_public_url(reader),
             admin_key: reader.secret("gateway.admin_key", "opens POST /v1/rooms; without it rooms cannot be made"),
             client_hash_key,
             host_token_keys,
@@ -77,11 +81,9 @@ impl Settings {
                 1..=8760,
                 "how long a host token is good for",
             ),
-            origins: reader.list(
-                "gateway.origins",
-                &[],
-                "origins of pages that may connect, besides that of public_url",
-            ),
+            origins: read_origins(reader, &public_url),
+            trusted_proxies: read_trusted_proxies(reader),
+            public_url,
             slides_hosts: reader.list("gateway.slides_hosts", &[], "hosts whose slides the stage may show"),
             flush_interval: reader.duration(
                 "gateway.flush_interval_ms",
@@ -234,4 +236,40 @@ fn read_public_url(reader: &mut Reader) -> String {
         );
     }
     text.trim_end_matches('/').to_owned()
+}
+
+fn read_origins(reader: &mut Reader, public_url: &str) -> Origins {
+    const NAME: &str = "gateway.origins";
+    let list = reader.list(
+        NAME,
+        &[],
+        "origins of other sites' pages that may connect, besides that of public_url; * for any",
+    );
+    let mut origins = Origins::new(public_url);
+    for text in &list {
+        if !origins.allow(text) {
+            reader.wrong(NAME, text, "an origin such as https://slides.example, or *");
+        }
+    }
+    origins
+}
+
+fn read_trusted_proxies(reader: &mut Reader) -> TrustedProxies {
+    const NAME: &str = "gateway.trusted_proxies";
+    let list = reader.list(
+        NAME,
+        &[],
+        "addresses or networks of proxies whose X-Forwarded-For is believed",
+    );
+    let mut proxies = TrustedProxies::default();
+    for text in &list {
+        if !proxies.trust(text) {
+            reader.wrong(
+                NAME,
+                text,
+                "an address or a network such as 10.0.0.7 or 10.0.0.0/8",
+            );
+        }
+    }
+    proxies
 }
