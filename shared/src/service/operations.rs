@@ -15,13 +15,22 @@ pub struct Readiness {
 impl Readiness {
     /// Sets one condition: `Ok`, or why not.
     pub fn set(&self, condition: &'static str, state: Result<(), String>) {
-        self.conditions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(condition, state);
+        self.conditions
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .insert(condition, state);
     }
 
     /// All that does not hold.
     pub fn failing(&self) -> Vec<(&'static str, String)> {
-        let conditions = self.conditions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        conditions.iter().filter_map(|(name, state)| Some((*name, state.clone().err()?))).collect()
+        let conditions = self
+            .conditions
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        conditions
+            .iter()
+            .filter_map(|(name, state)| Some((*name, state.clone().err()?)))
+            .collect()
     }
 }
 

@@ -43,7 +43,10 @@ impl Reader {
     ///
     /// # Errors
     /// The file cannot be read or is not TOML.
-    pub fn new(_file: Option<&Path>, _environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, SettingsError> {
+    pub fn new(
+        _file: Option<&Path>,
+        _environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
         todo!()
     }
 
@@ -63,12 +66,21 @@ impl Reader {
     }
 
     /// A list of texts: an array in the file, comma-separated in the environment.
-    pub fn list(&mut self, _name: &'static str, _default: &[&str], _doc: &'static str) -> Vec<String> {
+    pub fn list(
+        &mut self,
+        _name: &'static str,
+        _default: &[&str],
+        _doc: &'static str,
+    ) -> Vec<String> {
         todo!()
     }
 
     /// A map of secrets, such as signing keys by id: a table in the file, `UPROAR_SECTION__NAME__ID` in the environment.
-    pub fn secrets(&mut self, _name: &'static str, _doc: &'static str) -> std::collections::BTreeMap<String, Secret> {
+    pub fn secrets(
+        &mut self,
+        _name: &'static str,
+        _doc: &'static str,
+    ) -> std::collections::BTreeMap<String, Secret> {
         todo!()
     }
 
@@ -78,17 +90,34 @@ impl Reader {
     }
 
     /// A whole number within bounds.
-    pub fn number(&mut self, _name: &'static str, _default: u64, _bounds: RangeInclusive<u64>, _doc: &'static str) -> u64 {
+    pub fn number(
+        &mut self,
+        _name: &'static str,
+        _default: u64,
+        _bounds: RangeInclusive<u64>,
+        _doc: &'static str,
+    ) -> u64 {
         todo!()
     }
 
     /// A time; its name ends in `_ms`, `_seconds`, `_minutes`, `_hours` or `_days`, which is its unit.
-    pub fn duration(&mut self, _name: &'static str, _default: u64, _bounds: RangeInclusive<u64>, _doc: &'static str) -> Duration {
+    pub fn duration(
+        &mut self,
+        _name: &'static str,
+        _default: u64,
+        _bounds: RangeInclusive<u64>,
+        _doc: &'static str,
+    ) -> Duration {
         todo!()
     }
 
     /// An address to listen on.
-    pub fn address(&mut self, _name: &'static str, _default: &str, _doc: &'static str) -> SocketAddr {
+    pub fn address(
+        &mut self,
+        _name: &'static str,
+        _default: &str,
+        _doc: &'static str,
+    ) -> SocketAddr {
         todo!()
     }
 
