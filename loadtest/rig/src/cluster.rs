@@ -148,25 +148,26 @@ impl Cluster {
     }
 
     async fn check_healthy(&self) -> anyhow::Result<()> {
-        for node in self.nodes.iter().filter(|node| node.process().is_some()) {
-            let check = async {
-                if !node.process().is_some_and(|process| process.is_running()) {
-                    bail!("it ended");
-                }
-                let info: String = node.ask(cmd("CLUSTER").arg("INFO")).await?;
-                if !info.contains("cluster_state:ok") {
-                    bail!("it finds the cluster not sound");
-                }
-                let info: String = node.ask(cmd("INFO").arg("replication")).await?;
-                if info.contains("role:slave") && !info.contains("master_link_status:up") {
-                    bail!("its link to its master is down");
-                }
-                Ok(())
-            };
+        let running: Vec<&Node> = self
+            .nodes
+            .iter()
+            .filter(|node| node.process().is_some())
+            .collect();
+        let mut agreed: Option<Vec<NodeView>> = None;
+        for node in &running {
+            let view = check_node(node).await;
             let address = &node.address;
-            check
-                .await
-                .with_context(|| format!("Redis node {address}; {}", node.log_tail()))?;
+            let mut view =
+                view.with_context(|| format!("Redis node {address}; {}", node.log_tail()))?;
+            // After a failover the news reaches the nodes one by one.
+            view.retain(|seen| running.iter().any(|node| node.id == seen.id));
+            view.sort_by(|one, other| one.id.cmp(&other.id));
+            if let Some(failing) = view.iter().find(|seen| seen.is_failing) {
+                bail!("{address} thinks that {} fails", failing.address);
+            }
+            if agreed.get_or_insert_with(|| view.clone()) != &view {
+                bail!("{address} sees the cluster differently from another node");
+            }
         }
         Ok(())
     }
@@ -180,6 +181,23 @@ impl Cluster {
         let process = self.node(address)?.process();
         process.with_context(|| format!("the Redis node {address} does not run"))
     }
+}
+
+/// Whether a node finds itself sound, and how it sees the cluster.
+async fn check_node(node: &Node) -> anyhow::Result<Vec<NodeView>> {
+    if !node.process().is_some_and(|process| process.is_running()) {
+        bail!("it ended");
+    }
+    let info: String = node.ask(cmd("CLUSTER").arg("INFO")).await?;
+    if !info.contains("cluster_state:ok") {
+        bail!("it finds the cluster not sound");
+    }
+    let info: String = node.ask(cmd("INFO").arg("replication")).await?;
+    if info.contains("role:slave") && !info.contains("master_link_status:up") {
+        bail!("its link to its master is down");
+    }
+    let view: String = node.ask(cmd("CLUSTER").arg("NODES")).await?;
+    Ok(view.lines().filter_map(NodeView::parse).collect())
 }
 
 /// The `nodes.conf` of a node: the nodes know each other from the start, which saves the seconds in which they

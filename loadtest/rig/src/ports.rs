@@ -3,8 +3,9 @@
 use anyhow::bail;
 use rand::RngExt;
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
+use tokio::net::TcpSocket;
 
 /// Ports handed out by this process: two servers that start at the same time must not get the same one.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
@@ -26,12 +27,22 @@ pub fn free_address() -> anyhow::Result<SocketAddr> {
         let mut given = GIVEN
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !given.contains(&port) && TcpListener::bind(address).is_ok() {
+        if !given.contains(&port) && is_free(address) {
             given.insert(port);
             return Ok(address);
         }
     }
     bail!("no free port between 10000 and {below} on 127.0.0.1");
+}
+
+/// Binds, but does not listen: a child that another thread forks off at this moment holds the socket until it
+/// runs its program, and a socket that listens would keep the server from its port for that long.
+fn is_free(address: SocketAddr) -> bool {
+    let bound = TcpSocket::new_v4().and_then(|socket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)
+    });
+    bound.is_ok()
 }
 
 fn first_outgoing_port() -> u16 {
