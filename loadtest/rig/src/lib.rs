@@ -2,7 +2,7 @@
 //! demo and the load test. Linux only: children die with their parent by `setpriv --pdeathsig`.
 //!
 //! Everything lives in one temporary folder and on free ports of 127.0.0.1. Nothing is left behind, however the
-//! process that started it ends: see [`folder`] and [`process`]. This crate knows none of ours; services are
+//! process that started it ends: see `folder.rs` and `process.rs`. This crate knows none of ours; services are
 //! started by the path of their binary.
 
 mod ports;
