@@ -31,10 +31,11 @@ impl FromStr for ReactionKey {
 
     fn from_str(text: &str) -> Result<Self, ReactionKeyError> {
         let is_symbol = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-        if !text.is_empty() && text.bytes().all(is_symbol) {
-            if let Some(text) = ShortText::new(text.as_bytes()) {
-                return Ok(ReactionKey(text));
-            }
+        if !text.is_empty()
+            && text.bytes().all(is_symbol)
+            && let Some(text) = ShortText::new(text.as_bytes())
+        {
+            return Ok(ReactionKey(text));
         }
         // The text came from outside and goes into messages and logs: its beginning is enough.
         Err(ReactionKeyError(

@@ -70,7 +70,7 @@ impl Palette {
         let mut entries = Vec::<PaletteEntry>::with_capacity(drafts.len());
         for (index, draft) in drafts.into_iter().enumerate() {
             let wrong = |reason| PaletteError::Entry { index, reason };
-            let entry = checked(draft).map_err(wrong)?;
+            let entry = checked(&draft).map_err(wrong)?;
             if let Some(first) = entries.iter().position(|other| other.key == entry.key) {
                 let key = &entry.key;
                 return Err(wrong(format!(
@@ -124,7 +124,7 @@ const STANDARD: [(&str, &str, &str); 6] = [
 ];
 
 /// One entry by itself, or what is wrong with it.
-fn checked(draft: PaletteDraft) -> Result<PaletteEntry, String> {
+fn checked(draft: &PaletteDraft) -> Result<PaletteEntry, String> {
     if draft.key.is_empty() {
         return Err("its key is missing; a key has 1 to 24 of a-z, 0-9, _ and -".to_owned());
     }
