@@ -7,8 +7,12 @@
 pub mod ids;
 pub mod entry;
 pub mod codec;
+mod wire;
+mod open_batch;
 pub mod outbox;
 pub mod memory;
+pub mod producers;
+pub mod fold;
 pub mod audience;
 pub mod reader;
 pub mod lease;
