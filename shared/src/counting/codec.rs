@@ -202,7 +202,7 @@ mod tests {
             },
             key: keys[usize::try_from(i).expect("small") % keys.len()].clone(),
             // Most come at once, one in eight is a re-send from up to 40 s ago.
-            tapped_at_ms: 1_800_000_000_000 + i / 8 - if i % 8 == 0 { i * 200 } else { 0 },
+            tapped_at_ms: 1_800_000_000_000 + i / 8 - if i.is_multiple_of(8) { i * 200 } else { 0 },
         };
         let rooms: Vec<RoomBatch> = (0..4)
             .map(|room| RoomBatch {

@@ -1,6 +1,6 @@
-//! The batch that a gateway is gathering for a shard. Taking a tap costs a comparison of two pointers for the room
-//! and some for the key, and a write to a vector that keeps its place from batch to batch: nothing is formatted,
-//! allocated or, for the usual run of taps of one room, hashed.
+//! The batch that a gateway is gathering for a shard. Taking a tap costs a comparison or two of short inline texts
+//! and a write to a vector that keeps its place from batch to batch: nothing is formatted, allocated or, in the
+//! usual run of taps of one room, hashed.
 
 use super::ids::{ClientHash, PageId, ProducerId, TapId};
 use super::wire;
@@ -24,7 +24,7 @@ pub(super) struct OpenBatch<T> {
 struct OpenRoom<T> {
     code: RoomCode,
     people: Option<u32>,
-    /// The keys that its taps name; mostly the handles of one palette.
+    /// The keys that its taps name; mostly those of one palette, which has at most twelve.
     keys: SmallVec<[ReactionKey; 12]>,
     taps: Vec<OpenTap<T>>,
     /// Whether the batch being sealed has something of it.
