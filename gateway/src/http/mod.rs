@@ -34,6 +34,8 @@ use prometheus_client::registry::Registry;
 pub struct HttpState {
     pub(crate) admin_key: AdminKey,
     pub(crate) metrics: HttpMetrics,
+    /// The web pages, ready to be sent.
+    pub(crate) pages: pages::Pages,
 }
 
 impl HttpState {
@@ -42,6 +44,7 @@ impl HttpState {
         HttpState {
             admin_key: AdminKey::new(settings.admin_key.as_ref()),
             metrics: HttpMetrics::new(registry),
+            pages: pages::Pages::new(&settings.public_url, &settings.slides_hosts),
         }
     }
 }

@@ -72,9 +72,24 @@ async fn dispatch(
     }
     let from = app.settings.trusted_proxies.client(peer, request.headers());
     match resource {
-        Resource::Home => Ok(pages::respond(app, request.headers(), Page::Home)),
-        Resource::New => Ok(pages::respond(app, request.headers(), Page::New)),
-        Resource::Asset(name) => Ok(pages::respond(app, request.headers(), Page::Asset(name))),
+        Resource::Home => Ok(pages::respond(
+            app,
+            request.headers(),
+            request.uri().query(),
+            Page::Home,
+        )),
+        Resource::New => Ok(pages::respond(
+            app,
+            request.headers(),
+            request.uri().query(),
+            Page::New,
+        )),
+        Resource::Asset(name) => Ok(pages::respond(
+            app,
+            request.headers(),
+            request.uri().query(),
+            Page::Asset(name),
+        )),
         Resource::RoomPage(code, view) => {
             let copy = rooms::open(app, code, from).await?;
             let code = &copy.room().code;
@@ -83,7 +98,12 @@ async fn dispatch(
                 code,
                 room: &copy.frame(),
             };
-            Ok(pages::respond(app, request.headers(), page))
+            Ok(pages::respond(
+                app,
+                request.headers(),
+                request.uri().query(),
+                page,
+            ))
         }
         Resource::Rooms => rooms::create(app, request).await,
         Resource::Room(code) if method == Method::PATCH => {
@@ -153,6 +173,7 @@ fn failed(
     let mut response = pages::respond(
         app,
         headers,
+        None,
         Page::Failed {
             status,
             typed,
