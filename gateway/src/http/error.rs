@@ -304,10 +304,8 @@ impl ApiError {
         }
         if let Some(wait) = self.retry_after() {
             // Whole seconds, rounded up: coming back too early would be refused again.
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(wait.as_millis().div_ceil(1000).max(1) as u64),
-            );
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         response
     }

@@ -57,7 +57,8 @@ mod tests {
         let image = svg(link).unwrap();
         let modules = QrCode::with_error_correction_level(link, EcLevel::Q)
             .unwrap()
-            .width() as u32;
+            .width();
+        let modules = u32::try_from(modules).unwrap();
         let with_zone = modules + 8;
         let width = WIDTH_MIN.div_ceil(with_zone) * with_zone;
         assert!(
