@@ -1,154 +1,364 @@
-//! Connect, requests and scripts.
+//! Requests and scripts.
 
+use super::clock::local_now_ms;
+use super::dial::Dialer;
+use super::errors::{RequestError, answered, tells_of_change};
+use super::metrics::{ClusterMetrics, Outcome};
+use super::pools::Pools;
 use super::scripts::Script;
 use super::settings::RedisSettings;
-use super::topology::Topology;
-use crate::counting::ids::EntryId;
-use crate::counting::reader::{Barrier, RawEntry};
+use super::topology::{Master, Topology};
 use crate::shards::{ShardId, Shards};
-use redis::{Cmd, Value};
+use deadpool_redis::Connection;
+use redis::aio::ConnectionLike;
+use redis::{Cmd, Pipeline, ServerError, ServerErrorKind, Value};
+use std::fmt;
 use std::sync::Arc;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+pub use super::reading::LogRead;
+
+/// A master whose memory is fuller than this takes no new taps: the rest is for what must go on (commits, leases,
+/// room changes, and the replicas' buffers).
+const NEARLY_FULL_RATIO: f64 = 0.9;
 
 /// A handle to the cluster; clones share everything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Cluster {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
-struct Inner {
-    shards: Shards,
-    topology: watch::Receiver<Arc<Topology>>,
+pub(super) struct Inner {
+    pub(super) settings: RedisSettings,
+    pub(super) shards: Shards,
+    pub(super) topology: watch::Receiver<Arc<Topology>>,
+    pub(super) dialer: Dialer,
+    pub(super) pools: Arc<Pools>,
+    pub(super) hint: Arc<Notify>,
+    pub(super) metrics: ClusterMetrics,
 }
 
-/// Why a service cannot start on this Redis; each says what was found and what would be right.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// No node answered.
-    #[error("no Redis node answered: {0}")]
-    Unreachable(String),
-    /// It is no cluster, asks for a password, evicts, has another layout, …: starting again will not help.
-    #[error("{0}")]
-    Unfit(String),
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
 }
 
-/// Why a request has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum RequestError {
-    /// It was certainly not done: no connection, MOVED, CLUSTERDOWN, TRYAGAIN, LOADING, NOSCRIPT, READONLY, …
-    #[error("not done: {0}")]
-    NotDone(String),
-    /// The answer was lost: it may have been done.
-    #[error("no answer: {0}")]
-    Unknown(String),
-    /// Redis is out of memory.
-    #[error("Redis is out of memory")]
-    OutOfMemory,
-    /// Redis said no, for a reason that lies in the request.
-    #[error("refused: {0}")]
-    Refused(String),
+/// The master a request goes to, as it was when the request was made.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) slot: u16,
+    pub(super) id: String,
+    pub(super) address: String,
+    pub(super) electable_replicas: usize,
+}
+
+/// What a WAIT told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waited {
+    /// Every electable replica has what was written before it.
+    pub(super) stable: bool,
+    /// Stable, but there is no copy.
+    pub(super) unreplicated: bool,
 }
 
 impl Cluster {
-    /// Reaches the cluster, checks that it is fit (cluster mode, noeviction, layout, clocks) and starts the watcher on
-    /// `tracker`. Waits for a first topology that covers all slots; tries again while nodes do not answer until
-    /// `shutdown`.
-    ///
-    /// # Errors
-    /// [`ConnectError::Unfit`] at once; [`ConnectError::Unreachable`] only when shut down while waiting.
-    pub async fn connect(
-        _settings: RedisSettings,
-        _tracker: &TaskTracker,
-        _shutdown: CancellationToken,
-    ) -> Result<Cluster, ConnectError> {
-        todo!()
-    }
-
     /// The table of shards.
     pub fn shards(&self) -> &Shards {
         &self.inner.shards
     }
 
-    /// The topology, and how to be told of changes.
+    /// The topology, and how to be told of changes of masters, slots and electable replicas.
     pub fn topology(&self) -> watch::Receiver<Arc<Topology>> {
         self.inner.topology.clone()
     }
 
+    /// What this client counts.
+    pub fn metrics(&self) -> &ClusterMetrics {
+        &self.inner.metrics
+    }
+
     /// This process's estimate of the clock of a shard's master, milliseconds since 1970.
-    pub fn log_now_ms(&self, _shard: ShardId) -> u64 {
-        todo!()
+    pub fn log_now_ms(&self, shard: ShardId) -> u64 {
+        let topology = self.inner.topology.borrow();
+        let offset = topology
+            .master_of(self.inner.shards.slot(shard))
+            .map_or(0, |m| m.clock_offset_ms);
+        u64::try_from(local_now_ms().saturating_add(offset)).unwrap_or(0)
     }
 
     /// Whether the shard's master is so near its memory limit that new taps must be refused.
-    pub fn is_nearly_full(&self, _shard: ShardId) -> bool {
-        todo!()
+    pub fn is_nearly_full(&self, shard: ShardId) -> bool {
+        let topology = self.inner.topology.borrow();
+        let master = topology.master_of(self.inner.shards.slot(shard));
+        master.is_some_and(|master| master.memory_used_ratio >= NEARLY_FULL_RATIO)
+    }
+
+    /// Has the topology polled at once, because the caller saw that it has changed. Many such wishes make one poll.
+    pub fn poll_topology(&self) {
+        self.inner.hint.notify_one();
     }
 
     /// One command to the master of a shard, once.
     ///
     /// # Errors
     /// See [`RequestError`].
-    pub async fn request(&self, _shard: ShardId, _command: &Cmd) -> Result<Value, RequestError> {
-        todo!()
+    ///
+    /// # Cancel safety
+    /// When dropped, the command may or may not have been done.
+    pub async fn request(&self, shard: ShardId, command: &Cmd) -> Result<Value, RequestError> {
+        let result = self
+            .request_at(self.inner.shards.slot(shard), command)
+            .await;
+        self.count(result)
     }
 
     /// One script on the master of a shard, once (loaded first where the master lacks it).
     ///
     /// # Errors
     /// See [`RequestError`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the script may or may not have been run.
     pub async fn script(
         &self,
-        _shard: ShardId,
-        _script: &Script,
-        _keys: &[String],
-        _arguments: &[Vec<u8>],
+        shard: ShardId,
+        script: &Script,
+        keys: &[String],
+        arguments: &[Vec<u8>],
     ) -> Result<Value, RequestError> {
-        todo!()
+        let result = self
+            .script_at(self.inner.shards.slot(shard), script, keys, arguments)
+            .await;
+        self.count(result)
     }
 
     /// As [`Cluster::script`], then WAIT on the same connection: the value, and whether every electable replica has it.
     ///
     /// # Errors
     /// See [`RequestError`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the script may or may not have been run.
     pub async fn script_and_wait(
         &self,
-        _shard: ShardId,
-        _script: &Script,
-        _keys: &[String],
-        _arguments: &[Vec<u8>],
+        shard: ShardId,
+        script: &Script,
+        keys: &[String],
+        arguments: &[Vec<u8>],
     ) -> Result<(Value, bool), RequestError> {
-        todo!()
+        let result = self
+            .script_and_wait_at(shard, script, keys, arguments)
+            .await;
+        self.count(result)
     }
 
-    /// The read barrier: `[XRANGE (after +inf COUNT count, renewal of the lease, WAIT]` in one pipeline on one connection.
-    /// `lease_key` is the aggregator's or the persister's hash of that shard, `owner` our nonce.
-    ///
-    /// # Errors
-    /// See [`RequestError`].
-    pub async fn read_log(
+    async fn script_and_wait_at(
         &self,
-        _shard: ShardId,
-        _after: EntryId,
-        _count: usize,
-        _lease_key: &str,
-        _owner: crate::counting::ids::Nonce,
-    ) -> Result<LogRead, RequestError> {
-        todo!()
+        shard: ShardId,
+        script: &Script,
+        keys: &[String],
+        arguments: &[Vec<u8>],
+    ) -> Result<(Value, bool), RequestError> {
+        let target = self.target(self.inner.shards.slot(shard))?;
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(script.call(keys, arguments));
+        add_wait(
+            &mut pipeline,
+            target.electable_replicas,
+            self.inner.settings.wait_timeout,
+        );
+        let mut answers = self
+            .pipeline_with_script(&target, &pipeline, script, 0)
+            .await?;
+        let value = self.first(&mut answers)?;
+        let waited = self.waited(&target, answers.next().as_ref());
+        Ok((value, waited.stable))
+    }
+
+    pub(super) async fn request_at(&self, slot: u16, command: &Cmd) -> Result<Value, RequestError> {
+        let target = self.target(slot)?;
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(command.clone());
+        let mut answers = self.pipeline(&target, &pipeline).await?;
+        self.first(&mut answers)
+    }
+
+    pub(super) async fn script_at<A: redis::ToRedisArgs>(
+        &self,
+        slot: u16,
+        script: &Script,
+        keys: &[String],
+        arguments: &[A],
+    ) -> Result<Value, RequestError> {
+        let target = self.target(slot)?;
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(script.call(keys, arguments));
+        let mut answers = self
+            .pipeline_with_script(&target, &pipeline, script, 0)
+            .await?;
+        self.first(&mut answers)
+    }
+
+    /// The master of a slot now.
+    pub(super) fn target(&self, slot: u16) -> Result<Target, RequestError> {
+        let topology = self.inner.topology.borrow();
+        let Some(Master {
+            id,
+            address,
+            electable_replicas,
+            ..
+        }) = topology.master_of(slot)
+        else {
+            self.poll_topology();
+            return Err(RequestError::NotDone(format!(
+                "no master is known for slot {slot}"
+            )));
+        };
+        Ok(Target {
+            slot,
+            id: id.clone(),
+            address: address.clone(),
+            electable_replicas: *electable_replicas,
+        })
+    }
+
+    /// Sends a pipeline to a master, once: one answer per command.
+    async fn pipeline(
+        &self,
+        target: &Target,
+        pipeline: &Pipeline,
+    ) -> Result<Answers, RequestError> {
+        let mut connection = self.connection(target).await?;
+        let sent = connection
+            .req_packed_commands(pipeline, 0, pipeline.len())
+            .await;
+        self.settle(connection, sent)
+    }
+
+    /// As [`Cluster::pipeline`]; where the command at `index`, a call of `script`, finds no such script, it is loaded and
+    /// the whole pipeline sent again. That is safe only because nothing else in it writes.
+    pub(super) async fn pipeline_with_script(
+        &self,
+        target: &Target,
+        pipeline: &Pipeline,
+        script: &Script,
+        index: usize,
+    ) -> Result<Answers, RequestError> {
+        let mut connection = self.connection(target).await?;
+        let count = pipeline.len();
+        let mut sent = connection.req_packed_commands(pipeline, 0, count).await;
+        if sent
+            .as_ref()
+            .is_ok_and(|answers| is_no_script(answers.get(index)))
+        {
+            // A failed load shows again as NOSCRIPT.
+            let load = connection.req_packed_command(&script.load()).await;
+            if load.is_ok() {
+                sent = connection.req_packed_commands(pipeline, 0, count).await;
+            }
+        }
+        self.settle(connection, sent)
+    }
+
+    async fn connection(&self, target: &Target) -> Result<Connection, RequestError> {
+        self.inner
+            .pools
+            .connection(&target.address)
+            .await
+            .map_err(|why| {
+                self.poll_topology();
+                RequestError::NotDone(why)
+            })
+    }
+
+    /// The answers, if they came; a connection that failed is not given back to its pool.
+    fn settle(
+        &self,
+        connection: Connection,
+        sent: redis::RedisResult<Vec<Value>>,
+    ) -> Result<Answers, RequestError> {
+        sent.map(Vec::into_iter).map_err(|error| {
+            drop(Connection::take(connection));
+            self.poll_topology();
+            RequestError::of_transport(&error)
+        })
+    }
+
+    /// The first of the answers, which is the request's own.
+    pub(super) fn first(&self, answers: &mut Answers) -> Result<Value, RequestError> {
+        let answer = answers
+            .next()
+            .ok_or_else(|| RequestError::Unknown("no answer came".to_owned()))?;
+        answered(answer).map_err(|error| self.error(&error))
+    }
+
+    /// An error that the server answered; asks for a poll if it tells of a change.
+    pub(super) fn error(&self, error: &ServerError) -> RequestError {
+        if tells_of_change(error) {
+            self.poll_topology();
+        }
+        RequestError::of_answer(error)
+    }
+
+    /// What a WAIT means, judged by the topology now: the slot must still be that master's, and all that are electable
+    /// now must have acknowledged, not only those that were when the pipeline was sent. `answer` is none where no WAIT was
+    /// sent, since no replica was electable.
+    pub(super) fn waited(&self, target: &Target, answer: Option<&Value>) -> Waited {
+        let acknowledged = match answer {
+            None => Some(0),
+            Some(Value::Int(count)) => usize::try_from(*count).ok(),
+            Some(_) => None,
+        };
+        let topology = self.inner.topology.borrow();
+        let master = topology
+            .master_of(target.slot)
+            .filter(|master| master.id == target.id);
+        let waited = match (master, acknowledged) {
+            (Some(master), Some(acknowledged)) => Waited {
+                stable: acknowledged >= master.electable_replicas,
+                unreplicated: master.electable_replicas == 0,
+            },
+            _ => Waited {
+                stable: false,
+                unreplicated: false,
+            },
+        };
+        if !waited.stable {
+            self.inner.metrics.waits_unsatisfied.inc();
+        } else if waited.unreplicated {
+            self.inner.metrics.unreplicated.inc();
+        }
+        waited
+    }
+
+    pub(super) fn count<T>(&self, result: Result<T, RequestError>) -> Result<T, RequestError> {
+        self.inner
+            .metrics
+            .requests
+            .get_or_create(&Outcome::of(&result))
+            .inc();
+        result
     }
 }
 
-/// What one read of a log brought.
-#[derive(Debug)]
-pub struct LogRead {
-    /// The entries, in order.
-    pub entries: Vec<RawEntry>,
-    /// Fewer came than were asked for.
-    pub reached_end: bool,
-    /// Whether they may be folded.
-    pub barrier: Barrier,
-    /// No replica is electable: `stable` is true without any copy.
-    pub unreplicated: bool,
+/// The answers to a pipeline, one per command.
+pub(super) type Answers = std::vec::IntoIter<Value>;
+
+/// Adds a WAIT for this many replicas; none for none, where it would say nothing.
+pub(super) fn add_wait(pipeline: &mut Pipeline, replicas: usize, timeout: Duration) {
+    if replicas > 0 {
+        // Zero would wait for ever.
+        let timeout_ms = u64::try_from(timeout.as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        pipeline.cmd("WAIT").arg(replicas).arg(timeout_ms);
+    }
+}
+
+fn is_no_script(answer: Option<&Value>) -> bool {
+    matches!(answer, Some(Value::ServerError(error)) if error.kind() == Some(ServerErrorKind::NoScript))
 }

@@ -1,5 +1,11 @@
 //! Who is master of what, and which replicas could be elected.
 
+/// How many hash slots a cluster has.
+pub const SLOTS: usize = 16_384;
+
+/// In [`Topology::slots`]: no master is known.
+const NO_MASTER: u16 = u16::MAX;
+
 /// The cluster as the watcher last saw it.
 #[derive(Debug, Clone, Default)]
 pub struct Topology {
@@ -29,5 +35,37 @@ impl Topology {
     pub fn master_of(&self, slot: u16) -> Option<&Master> {
         let index = *self.slots.get(usize::from(slot))?;
         self.masters.get(usize::from(index))
+    }
+
+    /// The master with this node id.
+    pub fn master(&self, id: &str) -> Option<&Master> {
+        self.masters.iter().find(|master| master.id == id)
+    }
+
+    /// Whether every slot has a master.
+    pub fn is_whole(&self) -> bool {
+        self.slots.len() == SLOTS && !self.slots.contains(&NO_MASTER)
+    }
+
+    /// A topology without any master.
+    pub(super) fn empty() -> Self {
+        Topology {
+            masters: Vec::new(),
+            slots: vec![NO_MASTER; SLOTS],
+        }
+    }
+
+    /// Whether routing and replicas are the same; clocks and memory change all the time.
+    pub(super) fn routes_as(&self, other: &Topology) -> bool {
+        let same = |a: &Master, b: &Master| {
+            a.id == b.id && a.address == b.address && a.electable_replicas == b.electable_replicas
+        };
+        self.slots == other.slots
+            && self.masters.len() == other.masters.len()
+            && self
+                .masters
+                .iter()
+                .zip(&other.masters)
+                .all(|(a, b)| same(a, b))
     }
 }
