@@ -1,1 +1,14 @@
-//! stub
+//! Drives the whole system from outside: simulated phones over real WebSockets, a ledger of what each of them sent,
+//! and a comparison of that with what Redis, Postgres and another phone say.
+//!
+//! Modules in the order in which a run uses them.
+
+pub mod stack;
+pub mod api;
+pub mod ledger;
+pub mod phone;
+pub mod crowd;
+pub mod compare;
+pub mod evidence;
+pub mod smoke;
+pub mod commands;

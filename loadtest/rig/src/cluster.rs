@@ -3,7 +3,7 @@
 use crate::nodes::{Node, NodeView};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
-use redis::cmd;
+use redis::{Cmd, FromRedisValue, cmd};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -115,6 +115,15 @@ impl Cluster {
         Ok(master
             .with_context(|| format!("no master serves slot {slot}"))?
             .address)
+    }
+
+    /// One command to the master that serves a slot, on a connection of its own.
+    ///
+    /// # Errors
+    /// No node serves the slot, or it gave an error or no answer.
+    pub async fn request<T: FromRedisValue>(&self, slot: u16, command: &Cmd) -> anyhow::Result<T> {
+        let master = self.master_of(slot).await?;
+        self.node(&master)?.ask(command).await
     }
 
     /// The addresses of a master's replicas.

@@ -23,7 +23,7 @@ pub use ports::free_address;
 pub use postgres::Postgres;
 pub use process::Process;
 pub use proxy::Proxy;
-pub use service::{Service, binary};
+pub use service::{Service, binary, metric};
 
 use anyhow::Context;
 use folder::Folder;
@@ -127,6 +127,11 @@ impl Rig {
     /// The key with which rooms are made, as [`Rig::service`] gives it to gateways.
     pub fn admin_key(&self) -> &str {
         &self.keys.admin
+    }
+
+    /// The key with which gateways hash client ids, as [`Rig::service`] gives it to them.
+    pub fn client_hash_key(&self) -> &str {
+        &self.keys.client_hash
     }
 
     /// Starts a service (`gateway`, `aggregator` or `persister`) on ports of its own, with settings that fit this rig

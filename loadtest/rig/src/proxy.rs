@@ -3,7 +3,7 @@
 use anyhow::Context;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -21,6 +21,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 struct Faults {
     /// Grows with each cut: a connection from before ends.
     cuts: u64,
+    /// The same for those that carry a WebSocket.
+    websocket_cuts: u64,
+    refusing_websockets: bool,
     stalled: bool,
     refusing: bool,
     delay: Duration,
@@ -100,11 +103,24 @@ impl Proxy {
     /// Ends stalling, refusing and delaying; what was held is let through.
     pub fn resume(&self) {
         self.faults.send_modify(|faults| {
+            let (cuts, websocket_cuts) = (faults.cuts, faults.websocket_cuts);
             *faults = Faults {
-                cuts: faults.cuts,
+                cuts,
+                websocket_cuts,
                 ..Faults::default()
             };
         });
+    }
+
+    /// Ends the open connections that carry a WebSocket; HTTP goes on.
+    pub fn cut_websockets(&self) {
+        self.faults.send_modify(|faults| faults.websocket_cuts += 1);
+    }
+
+    /// Ends each connection that asks for a WebSocket, as a captive portal does; HTTP goes on.
+    pub fn refuse_websockets(&self, refusing: bool) {
+        self.faults
+            .send_modify(|faults| faults.refusing_websockets = refusing);
     }
 
     /// Closes new connections as soon as they are made; open ones stay.
@@ -124,37 +140,65 @@ async fn carry(
     turn: Arc<AtomicUsize>,
     mut faults: watch::Receiver<Faults>,
 ) {
-    let cuts = faults.borrow_and_update().cuts;
-    if faults.borrow().refusing {
+    let before = faults.borrow_and_update().clone();
+    if before.refusing {
         return;
     }
-    let first = turn.fetch_add(1, Ordering::Relaxed);
-    for index in 0..targets.len() {
-        let target = targets[(first + index) % targets.len()];
-        let Ok(Ok(server)) = timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await else {
-            continue;
-        };
-        let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        let (client_read, client_write) = client.into_split();
-        let (server_read, server_write) = server.into_split();
-        let up = pump(client_read, server_write, faults.clone());
-        let down = pump(server_read, client_write, faults.clone());
-        tokio::select! {
-            _ = async { tokio::join!(up, down) } => {}
-            _ = faults.wait_for(|faults| faults.cuts != cuts) => {}
-        }
+    let Some(server) = connect(&targets, turn.fetch_add(1, Ordering::Relaxed)).await else {
         return;
+    };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (client_read, client_write) = client.into_split();
+    let (server_read, server_write) = server.into_split();
+    let is_websocket = AtomicBool::new(false);
+    let up = pump(
+        client_read,
+        server_write,
+        faults.clone(),
+        Some(&is_websocket),
+    );
+    let down = pump(server_read, client_write, faults.clone(), None);
+    let is_cut = |faults: &Faults| {
+        let websocket_cut = faults.websocket_cuts != before.websocket_cuts;
+        faults.cuts != before.cuts || websocket_cut && is_websocket.load(Ordering::Relaxed)
+    };
+    tokio::select! {
+        _ = async { tokio::join!(up, down) } => {}
+        _ = faults.wait_for(is_cut) => {}
     }
 }
 
-/// Carries one direction to its end, which it passes on.
+/// A connection to one of the servers, beginning with that whose turn it is.
+async fn connect(targets: &[SocketAddr], turn: usize) -> Option<TcpStream> {
+    for index in 0..targets.len() {
+        let target = targets[turn.wrapping_add(index) % targets.len()];
+        if let Ok(Ok(server)) = timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await {
+            return Some(server);
+        }
+    }
+    None
+}
+
+/// Carries one direction to its end, which it passes on. `is_websocket` is set when what comes first asks for a
+/// WebSocket; browsers do so on a connection of its own, and within its first piece of data.
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut faults: watch::Receiver<Faults>,
+    mut is_websocket: Option<&AtomicBool>,
 ) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if let Some(is_websocket) = is_websocket.take() {
+            let head = buffer[..length].to_ascii_lowercase();
+            let asks = head
+                .windows(18)
+                .any(|window| window == b"upgrade: websocket");
+            is_websocket.store(asks, Ordering::Relaxed);
+            if asks && faults.borrow().refusing_websockets {
+                return;
+            }
+        }
         let delay = faults.borrow().delay;
         if !delay.is_zero() {
             sleep(delay).await;

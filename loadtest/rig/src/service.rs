@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) admin: String,
-    client_hash: String,
+    pub(crate) client_hash: String,
     host_token: String,
 }
 
@@ -168,11 +168,12 @@ impl Service {
     /// The operations port does not answer.
     pub async fn metric(&self, name: &str, labels: &str) -> anyhow::Result<f64> {
         let (_, text) = http::get(self.operations, "/metrics").await?;
-        Ok(sum_of_metric(&text, name, labels))
+        Ok(metric(&text, name, labels))
     }
 }
 
-fn sum_of_metric(text: &str, name: &str, labels: &str) -> f64 {
+/// The value of a metric in the text of `/metrics`: see [`Service::metric`].
+pub fn metric(text: &str, name: &str, labels: &str) -> f64 {
     let values = text.lines().filter_map(|line| {
         let rest = line.strip_prefix(name)?;
         let (of, value) = rest.rsplit_once(' ')?;
@@ -271,8 +272,8 @@ mod tests {
     #[test]
     fn a_metric_is_summed_over_its_labels() {
         let text = "# HELP taps x\ntaps{shard=\"1\"} 2\ntaps{shard=\"2\"} 3\ntaps_total 9\nup 1\n";
-        assert_eq!(sum_of_metric(text, "taps", ""), 5.0);
-        assert_eq!(sum_of_metric(text, "taps", "shard=\"2\""), 3.0);
-        assert_eq!(sum_of_metric(text, "up", ""), 1.0);
+        assert_eq!(metric(text, "taps", ""), 5.0);
+        assert_eq!(metric(text, "taps", "shard=\"2\""), 3.0);
+        assert_eq!(metric(text, "up", ""), 1.0);
     }
 }

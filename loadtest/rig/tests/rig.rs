@@ -210,6 +210,30 @@ async fn a_proxy_cuts_stalls_refuses_and_passes_over_the_dead() {
     proxy.cut();
     assert!(matches!(stream.read(&mut answer).await, Ok(0) | Err(_)));
 
+    proxy.refuse_websockets(true);
+    let mut websocket = TcpStream::connect(proxy.address()).await.unwrap();
+    websocket
+        .write_all(b"GET / HTTP/1.1\r\nUpgrade: WebSocket\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(matches!(websocket.read(&mut answer).await, Ok(0) | Err(_)));
+    let mut other = TcpStream::connect(proxy.address()).await.unwrap();
+    other.write_all(b"hi").await.unwrap();
+    other.read_exact(&mut answer).await.unwrap();
+    proxy.resume();
+
+    let mut websocket = TcpStream::connect(proxy.address()).await.unwrap();
+    websocket
+        .write_all(b"GET / HTTP/1.1\r\nupgrade: websocket\r\n\r\n")
+        .await
+        .unwrap();
+    websocket.read_exact(&mut answer).await.unwrap();
+    proxy.cut_websockets();
+    let mut rest = Vec::new();
+    let _ = websocket.read_to_end(&mut rest).await;
+    other.write_all(b"ho").await.unwrap();
+    other.read_exact(&mut answer).await.unwrap();
+
     proxy.refuse(true);
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
     assert!(matches!(stream.read(&mut answer).await, Ok(0) | Err(_)));
