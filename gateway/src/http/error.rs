@@ -304,10 +304,8 @@ impl ApiError {
         }
         if let Some(wait) = self.retry_after() {
             // Whole seconds, rounded up: coming back too early would be refused again.
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(wait.as_millis().div_ceil(1000).max(1) as u64),
-            );
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         response
     }
@@ -316,5 +314,117 @@ impl ApiError {
         let name = self.name();
         let found = PROBLEMS.iter().find(|(known, ..)| *known == name);
         *found.expect("every error's name stands in the table of problems; a test walks them")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    /// One of each, which the compiler keeps complete by the match in [`ApiError::name`].
+    fn all() -> Vec<ApiError> {
+        let text = || "x".to_owned();
+        let wait = Duration::from_millis(1500);
+        vec![
+            ApiError::NoSuchPath,
+            ApiError::UnknownRoom(text()),
+            ApiError::TooManyGuesses {
+                limit: 20,
+                retry_after: wait,
+            },
+            ApiError::MethodNotAllowed { allow: "GET" },
+            ApiError::BadRequest(text()),
+            ApiError::NotJson(text()),
+            ApiError::MediaType(text()),
+            ApiError::BodyTooLarge { limit: 1 },
+            ApiError::BodyTimeout(wait),
+            ApiError::Fields(vec![FieldError::new("/title", "is missing")]),
+            ApiError::NoCredentials("a host token"),
+            ApiError::WrongAdminKey,
+            ApiError::NoAdminKey,
+            ApiError::Token(TokenError::Expired),
+            ApiError::Token(TokenError::EarlierRoom),
+            ApiError::Origin(text()),
+            ApiError::CodeTaken(text()),
+            ApiError::VersionConflict {
+                given: 1,
+                current: 2,
+            },
+            ApiError::Contended,
+            ApiError::UpgradeRequired(text()),
+            ApiError::Unavailable(text()),
+            ApiError::Internal(anyhow::anyhow!("a secret of the store")),
+        ]
+    }
+
+    async fn body(response: Response<Body>) -> serde_json::Value {
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_error_is_a_problem_document() {
+        let mut seen = std::collections::BTreeSet::new();
+        for error in all() {
+            let response = error.response("/v1/rooms");
+            assert_eq!(
+                response.headers()["content-type"],
+                "application/problem+json"
+            );
+            let status = response.status();
+            let text = body(response).await;
+            assert_eq!(text["status"], status.as_u16());
+            assert_eq!(text["type"], format!("urn:uproar:problem:{}", error.name()));
+            assert_eq!(text["instance"], "/v1/rooms");
+            assert!(
+                text["detail"]
+                    .as_str()
+                    .is_some_and(|detail| !detail.is_empty())
+            );
+            seen.insert(error.name());
+        }
+        assert_eq!(
+            seen.len(),
+            PROBLEMS.len(),
+            "every problem of the table can happen"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_helps_comes_along() {
+        let response = ApiError::MethodNotAllowed { allow: "GET, HEAD" }.response("/");
+        assert_eq!(response.headers()["allow"], "GET, HEAD");
+        let wait = Duration::from_millis(1001);
+        let response = ApiError::TooManyGuesses {
+            limit: 20,
+            retry_after: wait,
+        }
+        .response("/");
+        assert_eq!(response.headers()["retry-after"], "2", "rounded up");
+        let response = ApiError::WrongAdminKey.response("/");
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+        let response = ApiError::VersionConflict {
+            given: 1,
+            current: 7,
+        }
+        .response("/");
+        assert_eq!(body(response).await["version"], 7);
+        let fields = ApiError::Fields(vec![FieldError::new("/title", "is missing")]);
+        assert_eq!(
+            body(fields.response("/")).await["errors"][0]["pointer"],
+            "/title"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_went_wrong_inside_stays_inside() {
+        let error = ApiError::Internal(anyhow::anyhow!("a secret of the store"));
+        assert!(
+            !body(error.response("/"))
+                .await
+                .to_string()
+                .contains("secret")
+        );
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     fn memory_is_bounded() {
         let start = Instant::now();
         let guesses = Guesses::new(start);
-        for number in 0..3 * ADDRESSES_MAX as u32 {
+        for number in 0..3 * u32::try_from(ADDRESSES_MAX).unwrap() {
             let address = IpAddr::V4(std::net::Ipv4Addr::from_bits(number));
             guesses.another_at(address, start);
         }

@@ -4,18 +4,15 @@
 //! its message would name a line and a column instead of a field. Unknown fields are refused, since a misspelt
 //! `cooldown` would otherwise be left out in silence.
 
+use crate::fallback::TAPS_PER_REQUEST_MAX;
 use crate::http::error::{ApiError, FieldError};
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use shared::room::{Palette, PaletteEntry, PaletteError, ReactionKey, RoomCode, RoomState};
-
-/// Bounds of a cooldown, in milliseconds: below 250 a tick could not keep up, above a minute nobody taps.
-const COOLDOWN_MS: std::ops::RangeInclusive<u32> = 250..=60_000;
-
-/// The cooldown of a room that named none.
-pub(crate) const COOLDOWN_MS_DEFAULT: u32 = 3000;
-
-/// The longest title, in characters.
-const TITLE_CHARACTERS_MAX: usize = 120;
+use shared::protocol::TapFrame;
+use shared::room::{
+    COOLDOWN_MS, Palette, PaletteDraft, PaletteError, REACTIONS_MAX, RoomCode, RoomState,
+    check_cooldown, check_title,
+};
 
 /// What makes a room.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,12 +41,9 @@ impl CreateRoom {
     /// [`ApiError::Fields`] with all that is wrong.
     pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
         let mut fields = Fields::new(body, &["title", "code", "palette", "cooldown_ms"])?;
-        let title = fields.take("title", title);
-        if title.is_none() && !fields.complains_about("/title") {
-            fields
-                .errors
-                .push(FieldError::new("/title", "is missing: 1 to 120 characters"));
-        }
+        let title = fields.require("title", "1 to 120 characters", |value, at| {
+            one(title(value), at)
+        });
         let code = fields.take("code", code);
         let palette = fields.take_many("palette", palette);
         let cooldown_ms = fields.take("cooldown_ms", cooldown_ms);
@@ -81,6 +75,33 @@ impl PatchRoom {
     }
 }
 
+/// Taps by the fallback. The ids are checked for their form where they are hashed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PostTaps {
+    pub(crate) client: String,
+    pub(crate) page: String,
+    pub(crate) taps: Vec<TapFrame>,
+}
+
+impl PostTaps {
+    /// Reads and checks.
+    ///
+    /// # Errors
+    /// [`ApiError::Fields`] with all that is wrong.
+    pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
+        let mut fields = Fields::new(body, &["client", "page", "taps"])?;
+        let id = |value: &Value| text(value).map(str::to_owned);
+        let client = fields.require("client", "32 hex digits", |value, at| one(id(value), at));
+        let page = fields.require("page", "8 hex digits", |value, at| one(id(value), at));
+        let taps = fields.require("taps", "an array of taps", taps);
+        fields.finish(PostTaps {
+            client: client.unwrap_or_default(),
+            page: page.unwrap_or_default(),
+            taps: taps.unwrap_or_default(),
+        })
+    }
+}
+
 /// The fields of an object that are not read yet, and what was wrong so far.
 struct Fields {
     object: Map<String, Value>,
@@ -103,9 +124,7 @@ impl Fields {
 
     /// A field with one thing that can be wrong about it. `null` is the same as leaving it out.
     fn take<T>(&mut self, name: &str, read: impl FnOnce(&Value) -> Result<T, String>) -> Option<T> {
-        self.take_many(name, |value, at| {
-            read(value).map_err(|e| vec![FieldError::new(at, e)])
-        })
+        self.take_many(name, |value, at| one(read(value), at))
     }
 
     /// A field with several things that can be wrong in it; `read` is given the field's pointer.
@@ -124,8 +143,19 @@ impl Fields {
         }
     }
 
-    fn complains_about(&self, pointer: &str) -> bool {
-        self.errors.iter().any(|error| error.pointer == pointer)
+    /// As [`Fields::take_many`], for a field that must be there.
+    fn require<T>(
+        &mut self,
+        name: &str,
+        wanted: &str,
+        read: impl FnOnce(&Value, &str) -> Result<T, Vec<FieldError>>,
+    ) -> Option<T> {
+        if self.object.get(name).is_none_or(Value::is_null) {
+            let detail = format!("is missing: {wanted}");
+            self.errors
+                .push(FieldError::new(format!("/{name}"), detail));
+        }
+        self.take_many(name, read)
     }
 
     fn finish<T>(self, value: T) -> Result<T, ApiError> {
@@ -138,19 +168,7 @@ impl Fields {
 }
 
 fn title(value: &Value) -> Result<String, String> {
-    let text = text(value)?.trim();
-    let length = text.chars().count();
-    if !(1..=TITLE_CHARACTERS_MAX).contains(&length) {
-        return Err(format!(
-            "must have 1 to {TITLE_CHARACTERS_MAX} characters, this has {length}"
-        ));
-    }
-    if let Some(control) = text.chars().find(|symbol| symbol.is_control()) {
-        return Err(format!(
-            "must not hold control characters such as {control:?}"
-        ));
-    }
-    Ok(text.to_owned())
+    check_title(text(value)?).map_err(|error| error.to_string())
 }
 
 fn code(value: &Value) -> Result<RoomCode, String> {
@@ -160,17 +178,14 @@ fn code(value: &Value) -> Result<RoomCode, String> {
 }
 
 fn cooldown_ms(value: &Value) -> Result<u32, String> {
-    let wanted = || {
+    let number = value.as_u64().ok_or_else(|| {
         let (least, most) = (COOLDOWN_MS.start(), COOLDOWN_MS.end());
         format!(
             "must be a whole number of milliseconds from {least} to {most}, not {}",
             show(value)
         )
-    };
-    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    number
-        .filter(|number| COOLDOWN_MS.contains(number))
-        .ok_or_else(wanted)
+    })?;
+    check_cooldown(number).map_err(|error| error.to_string())
 }
 
 fn state(value: &Value) -> Result<RoomState, String> {
@@ -199,18 +214,22 @@ fn palette(value: &Value, at: &str) -> Result<Palette, Vec<FieldError>> {
         let detail = format!("must be an array of reactions, not {}", kind(value));
         return Err(vec![FieldError::new(at, detail)]);
     };
+    if items.len() > REACTIONS_MAX {
+        // Said once, instead of whatever else is wrong with the thousandth.
+        return Err(vec![FieldError::new(
+            at,
+            PaletteError::Length(items.len()).to_string(),
+        )]);
+    }
     let mut errors = Vec::new();
-    let mut entries = Vec::with_capacity(items.len().min(16));
+    let mut drafts = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        match palette_entry(item, &format!("{at}/{index}")) {
-            Ok(entry) => entries.push(entry),
-            Err(more) => errors.extend(more),
-        }
+        drafts.push(palette_draft(item, &format!("{at}/{index}"), &mut errors));
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    Palette::new(entries).map_err(|error| {
+    Palette::from_drafts(drafts).map_err(|error| {
         vec![match error {
             PaletteError::Entry { index, reason } => {
                 FieldError::new(format!("{at}/{index}"), reason)
@@ -220,15 +239,16 @@ fn palette(value: &Value, at: &str) -> Result<Palette, Vec<FieldError>> {
     })
 }
 
-fn palette_entry(item: &Value, at: &str) -> Result<PaletteEntry, Vec<FieldError>> {
+/// The shape of one reaction; what it says is checked by the palette as a whole.
+fn palette_draft(item: &Value, at: &str, errors: &mut Vec<FieldError>) -> PaletteDraft {
     let Value::Object(object) = item else {
         let detail = format!(
             "must be an object with key, emoji and label, not {}",
             kind(item)
         );
-        return Err(vec![FieldError::new(at, detail)]);
+        errors.push(FieldError::new(at, detail));
+        return PaletteDraft::default();
     };
-    let mut errors = Vec::new();
     for name in object
         .keys()
         .filter(|name| !["key", "emoji", "label"].contains(&name.as_str()))
@@ -239,36 +259,50 @@ fn palette_entry(item: &Value, at: &str) -> Result<PaletteEntry, Vec<FieldError>
             "is no field of a reaction; it has key, emoji, label",
         ));
     }
-    let mut field = |name: &str| match object.get(name) {
-        None | Some(Value::Null) => {
-            errors.push(FieldError::new(
-                format!("{at}/{name}"),
-                "is missing: a text",
-            ));
-            None
-        }
-        Some(value) => match text(value) {
-            Ok(text) => Some(text.to_owned()),
-            Err(detail) => {
-                errors.push(FieldError::new(format!("{at}/{name}"), detail));
-                None
-            }
-        },
+    let mut field = |name: &str| {
+        let value = object.get(name).filter(|value| !value.is_null())?;
+        let text = text(value).map(str::to_owned);
+        text.map_err(|detail| errors.push(FieldError::new(format!("{at}/{name}"), detail)))
+            .ok()
     };
-    let (key, emoji, label) = (field("key"), field("emoji"), field("label"));
-    let key = key.and_then(|key| match key.parse::<ReactionKey>() {
-        Ok(key) => Some(key),
-        Err(error) => {
-            errors.push(FieldError::new(format!("{at}/key"), error.to_string()));
-            None
-        }
-    });
-    match (key, emoji, label) {
-        (Some(key), Some(emoji), Some(label)) if errors.is_empty() => {
-            Ok(PaletteEntry { key, emoji, label })
-        }
-        _ => Err(errors),
+    PaletteDraft {
+        key: field("key").unwrap_or_default(),
+        emoji: field("emoji").unwrap_or_default(),
+        label: field("label"),
     }
+}
+
+/// The taps of one request. What they say is decided by the same rules as on a socket; here only their form is read.
+fn taps(value: &Value, at: &str) -> Result<Vec<TapFrame>, Vec<FieldError>> {
+    let Value::Array(items) = value else {
+        let detail = format!("must be an array of taps, not {}", kind(value));
+        return Err(vec![FieldError::new(at, detail)]);
+    };
+    if !(1..=TAPS_PER_REQUEST_MAX).contains(&items.len()) {
+        let detail = format!(
+            "must have 1 to {TAPS_PER_REQUEST_MAX} taps, this has {}",
+            items.len()
+        );
+        return Err(vec![FieldError::new(at, detail)]);
+    }
+    let mut errors = Vec::new();
+    let mut taps = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match TapFrame::deserialize(item) {
+            Ok(tap) => taps.push(tap),
+            Err(error) => errors.push(FieldError::new(format!("{at}/{index}"), error.to_string())),
+        }
+    }
+    if errors.is_empty() {
+        Ok(taps)
+    } else {
+        Err(errors)
+    }
+}
+
+/// The one mistake of a field, at its place.
+fn one<T>(read: Result<T, String>, at: &str) -> Result<T, Vec<FieldError>> {
+    read.map_err(|detail| vec![FieldError::new(at, detail)])
 }
 
 fn text(value: &Value) -> Result<&str, String> {
@@ -344,16 +378,16 @@ mod tests {
     fn all_mistakes_are_named_at_once() {
         let body = json!({
             "titel": "x", "code": "a!", "cooldown_ms": 10,
-            "palette": [{"key": "Clap", "emoji": 7}, "x"],
+            "palette": [{"key": 7, "emoji": 7, "labl": ""}, "x"],
         });
         let found = pointers(CreateRoom::read(body));
         let expected = [
             "/titel",
             "/title",
             "/code",
-            "/palette/0/emoji",
-            "/palette/0/label",
+            "/palette/0/labl",
             "/palette/0/key",
+            "/palette/0/emoji",
             "/palette/1",
             "/cooldown_ms",
         ];
@@ -434,10 +468,41 @@ mod tests {
             (json!([entry("a", "👏"), entry("a", "🎉")]), "/palette/1"),
             (json!([entry("a", "👏"), entry("b", "")]), "/palette/1"),
             (json!([entry("a", "1")]), "/palette/0"),
+            (json!([entry("A", "👏")]), "/palette/0"),
+            (json!([{"key": "a", "label": "a"}]), "/palette/0"),
         ] {
             let found = pointers(PatchRoom::read(json!({"palette": palette})));
             assert_eq!(found, [pointer], "{palette}");
         }
+    }
+
+    #[test]
+    fn taps_are_read_by_the_rules_of_frames() {
+        let body = |taps: Value| json!({"client": "c", "page": "p", "taps": taps});
+        let tap = |seq: u64| json!({"key": "clap", "seq": seq});
+        let read = PostTaps::read(body(
+            json!([tap(1), {"key": "heart", "seq": 2, "age_ms": 9}]),
+        ));
+        assert_eq!(read.unwrap().taps[1].age_ms, 9);
+        let many: Vec<_> = (0..65).map(tap).collect();
+        for (taps, pointer) in [
+            (json!([]), "/taps"),
+            (json!(many), "/taps"),
+            (json!({}), "/taps"),
+            (json!([tap(1), {"key": "clap", "seq": -1}]), "/taps/1"),
+            (json!([{"key": "Clap", "seq": 1}]), "/taps/0"),
+            (json!([7]), "/taps/0"),
+        ] {
+            assert_eq!(
+                pointers(PostTaps::read(body(taps.clone()))),
+                [pointer],
+                "{taps}"
+            );
+        }
+        assert_eq!(
+            pointers(PostTaps::read(json!({}))),
+            ["/client", "/page", "/taps"]
+        );
     }
 
     #[test]

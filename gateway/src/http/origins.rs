@@ -52,6 +52,13 @@ impl Origins {
         fits
     }
 
+    /// The origins that are allowed besides our own, as browsers write them; `*` where any is.
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = &str> {
+        let any = self.any.then_some("*");
+        any.into_iter()
+            .chain(self.allowed.iter().map(String::as_str))
+    }
+
     /// Compares a request's `Origin` with ours.
     pub fn relation(&self, headers: &HeaderMap) -> Relation {
         let Some(origin) = headers.get(header::ORIGIN) else {

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -55,13 +56,51 @@ impl Readiness {
     }
 }
 
+/// The registries that `/metrics` shows. The port is open before everything behind it is: parts add theirs when they are.
+#[derive(Debug, Clone, Default)]
+pub struct Registries {
+    all: Arc<Mutex<Vec<Arc<Registry>>>>,
+}
+
+impl Registries {
+    /// Shows one more.
+    pub fn add(&self, registry: impl Into<Arc<Registry>>) {
+        self.lock().push(registry.into());
+    }
+
+    fn encode(&self) -> Result<String, std::fmt::Error> {
+        let all = self.lock().clone();
+        let mut text = String::new();
+        for registry in &all {
+            encode_registry(&mut text, registry)?;
+        }
+        encode_eof(&mut text)?;
+        Ok(text)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Registry>>> {
+        self.all
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl From<Arc<Registry>> for Registries {
+    fn from(registry: Arc<Registry>) -> Self {
+        let registries = Registries::default();
+        registries.add(registry);
+        registries
+    }
+}
+
 /// Serves the operations port until `shutdown`.
 pub async fn serve(
     listener: TcpListener,
     readiness: Readiness,
-    registry: Arc<Registry>,
+    registries: impl Into<Registries>,
     shutdown: CancellationToken,
 ) {
+    let registries = registries.into();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -69,7 +108,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, readiness.clone(), registry.clone()));
+                    connections.spawn(connection(stream, readiness.clone(), registries.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the operations port cannot accept");
@@ -80,13 +119,13 @@ pub async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, readiness: Readiness, registry: Arc<Registry>) {
+async fn connection(stream: TcpStream, readiness: Readiness, registries: Registries) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(
             request.method(),
             request.uri().path(),
             &readiness,
-            &registry,
+            &registries,
         );
         async move { Ok::<_, Infallible>(response) }
     });
@@ -104,7 +143,7 @@ fn respond(
     method: &Method,
     path: &str,
     readiness: &Readiness,
-    registry: &Registry,
+    registries: &Registries,
 ) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return answer(
@@ -116,7 +155,7 @@ fn respond(
     match path {
         "/livez" => answer(StatusCode::OK, PLAIN_TEXT, "alive\n".to_owned()),
         "/readyz" => ready(&readiness.failing()),
-        "/metrics" => metrics(registry),
+        "/metrics" => metrics(registries),
         _ => answer(
             StatusCode::NOT_FOUND,
             PLAIN_TEXT,
@@ -136,10 +175,9 @@ fn ready(failing: &[(&str, String)]) -> Response<Full<Bytes>> {
     answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN_TEXT, lines)
 }
 
-fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
-    let mut text = String::new();
-    match prometheus_client::encoding::text::encode(&mut text, registry) {
-        Ok(()) => answer(StatusCode::OK, OPEN_METRICS, text),
+fn metrics(registries: &Registries) -> Response<Full<Bytes>> {
+    match registries.encode() {
+        Ok(text) => answer(StatusCode::OK, OPEN_METRICS, text),
         Err(error) => answer(
             StatusCode::INTERNAL_SERVER_ERROR,
             PLAIN_TEXT,
@@ -183,13 +221,21 @@ mod tests {
         let taps = Counter::<u64>::default();
         registry.register("uproar_test_taps", "Taps that count", taps.clone());
         taps.inc_by(7);
+        let registries = Registries::from(Arc::new(registry));
+        let mut later = Registry::default();
+        later.register(
+            "uproar_test_late",
+            "Of a part that came later",
+            Counter::<u64>::default(),
+        );
+        registries.clone().add(later);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (readiness, shutdown) = (Readiness::default(), CancellationToken::new());
         let serving = tokio::spawn(serve(
             listener,
             readiness.clone(),
-            Arc::new(registry),
+            registries,
             shutdown.clone(),
         ));
         let get = async |path: &str| {
@@ -216,10 +262,9 @@ mod tests {
             metrics.contains("# HELP uproar_test_taps Taps that count.\n"),
             "{metrics}"
         );
-        assert!(
-            metrics.ends_with("uproar_test_taps_total 7\n# EOF\n"),
-            "{metrics}"
-        );
+        assert!(metrics.contains("uproar_test_taps_total 7\n"), "{metrics}");
+        assert!(metrics.ends_with("uproar_test_late_total 0\n# EOF\n"), "{metrics}");
+        assert_eq!(metrics.matches("# EOF").count(), 1, "{metrics}");
         assert!(get("/").await.starts_with("HTTP/1.1 404"));
         let posted = exchange(
             address,

@@ -1,0 +1,33 @@
+// Requests to the HTTP API, with every failure turned into a sentence for a person.
+
+import { text } from "./page.js";
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {string} token admin key or host token
+ * @param {object} [body]
+ * @returns {Promise<{ ok: boolean, body: any, message: string, errors: { pointer: string, detail: string }[] }>}
+ */
+export async function call(method, path, token, body) {
+  try {
+    const answer = await fetch(path, {
+      method,
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify(body ?? {}),
+    });
+    const said = await answer.json().catch(() => ({}));
+    return { ok: answer.ok, body: said, message: answer.ok ? "" : explain(said), errors: said.errors ?? [] };
+  } catch {
+    return { ok: false, body: {}, message: text("unreachable"), errors: [] };
+  }
+}
+
+/** Our words where we have them; the server's own, which are exact but English, where not.
+ * @param {any} problem
+ */
+function explain(problem) {
+  const name = `problem_${String(problem.type ?? "").split(/[/:#]/).pop()}`;
+  const known = text(name);
+  return known === name ? (problem.detail ?? text("unreachable")) : known;
+}

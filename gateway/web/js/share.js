@@ -1,0 +1,39 @@
+// A room's links, with copying, and its QR code.
+
+import { get, make, text } from "./page.js";
+
+/** The clipboard is for secure pages only; on a LAN address the old command still copies.
+ * @param {HTMLInputElement} field
+ */
+async function copy(field) {
+  field.select();
+  try {
+    await navigator.clipboard.writeText(field.value);
+    return true;
+  } catch {
+    return document.execCommand("copy");
+  }
+}
+
+/**
+ * @param {string} code
+ * @param {Record<string, string>} links by kind: audience, stage, host
+ */
+export function share(code, links) {
+  const rows = Object.entries(links).map(([kind, link]) => {
+    const field = make("input", { readonly: "", value: link, id: `link-${kind}`, dir: "ltr", spellcheck: "false" });
+    field.addEventListener("focus", () => field.select());
+    const button = make("button", { type: "button", class: "button" }, text("copy"));
+    button.addEventListener("click", async () => {
+      button.textContent = text((await copy(field)) ? "copied" : "copy_by_hand");
+      setTimeout(() => (button.textContent = text("copy")), 2000);
+    });
+    const open = make("a", { href: link, target: "_blank", rel: "noopener" }, text("open"));
+    const name = make("label", { for: field.id }, text(`link_${kind}`));
+    return make("div", { class: "link" }, name, make("div", { class: "entry" }, field, button, open));
+  });
+  get("links").replaceChildren(...rows);
+  const qr = /** @type {HTMLImageElement} */ (get("qr"));
+  qr.src = `/v1/rooms/${code}/qr.svg`;
+  qr.alt = text("qr", { link: links.audience });
+}
