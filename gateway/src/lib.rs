@@ -5,12 +5,27 @@
 pub mod settings;
 pub mod metrics;
 pub mod app;
+mod clock;
 pub mod http;
 pub mod connection;
 pub mod fallback;
+mod session;
 pub mod rooms;
+mod peer;
+mod encoded;
+mod appender;
+mod feed;
+mod fanout;
+mod sweeper;
+mod drain;
 
+use app::{App, Foundation};
+use prometheus_client::registry::Registry;
 use settings::Settings;
+use shared::cluster::Cluster;
+use shared::service::operations;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -64,9 +79,62 @@ fn bind(name: &str, address: std::net::SocketAddr) -> anyhow::Result<TcpListener
 /// # Errors
 /// It could not start, or the drain did not end in time.
 pub async fn run(
-    _settings: Settings,
-    _listeners: Listeners,
-    _shutdown: CancellationToken,
+    settings: Settings,
+    listeners: Listeners,
+    shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    todo!()
+    let mut registry = Registry::default();
+    let foundation = Foundation::new(settings, &mut registry)?;
+    let (tracker, stopping) = (foundation.tracker.clone(), foundation.stopping.clone());
+    foundation.readiness.set(
+        "started",
+        Err("waiting for Redis and its ticks channels".to_owned()),
+    );
+    tracker.spawn(operations::serve(
+        listeners.operations,
+        foundation.readiness.clone(),
+        Arc::new(registry),
+        stopping.clone(),
+    ));
+    let redis = foundation.settings.redis.clone();
+    let result = tokio::select! {
+        // Dropped only when the process ends.
+        connected = Cluster::connect(redis, &tracker, stopping.clone()) => match connected {
+            Ok(cluster) => serve(App::new(foundation, cluster), listeners.public, &shutdown).await,
+            Err(error) => Err(error.into()),
+        },
+        () = shutdown.cancelled() => Ok(()),
+    };
+    stopping.cancel();
+    tracker.close();
+    if tokio::time::timeout(LAST_TASKS, tracker.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(tasks = tracker.len(), "tasks that did not end are cut off");
+    }
+    result
+}
+
+/// How long tasks may take to end once all is done: the last answers of the operations port, and a request to Redis.
+const LAST_TASKS: Duration = Duration::from_secs(3);
+
+async fn serve(
+    app: Arc<App>,
+    public: TcpListener,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    app.tracker.spawn(appender::run(Arc::clone(&app)));
+    app.tracker.spawn(feed::run(Arc::clone(&app)));
+    app.tracker.spawn(sweeper::run(Arc::clone(&app)));
+    app.tracker.spawn(http::accept::serve(
+        Arc::clone(&app),
+        public,
+        app.draining.clone(),
+    ));
+    shutdown.cancelled().await;
+    tracing::info!("draining");
+    drain::run(&app).await?;
+    tracing::info!("drained: every tap is settled");
+    Ok(())
 }

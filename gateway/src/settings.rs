@@ -41,6 +41,8 @@ pub struct Settings {
     pub drain: Duration,
     /// Open connections, of any kind.
     pub connections_max: usize,
+    /// Bytes of memory above which the gateway is not ready for more; 0: no limit.
+    pub memory_max: usize,
     /// Taps waiting for an append, per shard.
     pub open_taps_max: usize,
     /// Silence after which a socket is pinged.
@@ -97,18 +99,25 @@ impl Settings {
                 1..=600,
                 "how long a drain may take; less than the orchestrator's grace period",
             ),
-            connections_max: reader.number(
+            connections_max: count(reader.number(
                 "gateway.connections_max",
                 60_000,
                 1..=4_000_000,
                 "open connections; beyond it new ones are turned away",
-            ) as usize,
-            open_taps_max: reader.number(
+            )),
+            memory_max: count(reader.number(
+                "gateway.memory_max_mb",
+                0,
+                0..=1_048_576,
+                "memory above which the gateway says that it is not ready for more phones; 0: no limit",
+            ))
+                * 1_048_576,
+            open_taps_max: count(reader.number(
                 "gateway.open_taps_max",
                 20_000,
                 1..=1_000_000,
                 "taps of one shard that wait for an append; beyond it taps are refused as busy",
-            ) as usize,
+            )),
             ping_after: reader.duration(
                 "gateway.ping_after_seconds",
                 20,
@@ -139,14 +148,19 @@ impl Settings {
                 0..=60_000,
                 "how much earlier than the cooldown allows a tap may arrive, for the network's sake",
             ),
-            worker_threads: reader.number(
+            worker_threads: count(reader.number(
                 "gateway.worker_threads",
                 0,
                 0..=512,
                 "threads of the runtime; 0: one per core",
-            ) as usize,
+            )),
         }
     }
+}
+
+/// A number of things that are held in memory: what does not fit is more than there can be.
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Short keys could be guessed from a hash and a known client id.

@@ -1,13 +1,38 @@
-//! Sockets.
+//! Sockets: from the handshake to the last byte.
+//!
+//! hyper reads the handshake; then the connection is taken back from it as plain TCP. `parse` reads what nearly all
+//! traffic consists of in place, `slow` everything else through `fastwebsockets`, behind `guard`.
 
-use crate::app::App;
+mod limits;
+mod guard;
+mod parse;
+mod farewell;
+mod socket;
+mod slow;
+
+pub(crate) use farewell::Farewell;
+
+use crate::app::{App, Pass};
+use crate::http::guesses::Guess;
+use crate::peer::Peer;
+use crate::rooms::RoomError;
 use bytes::Bytes;
+use fastwebsockets::upgrade::{UpgradeFut, is_upgrade_request};
 use http_body_util::Empty;
 use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use hyper::upgrade::Parts;
 use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use shared::protocol::SUBPROTOCOL;
 use shared::room::RoomCode;
+use socket::Socket;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// What the kernel may hold for a phone that does not read; it doubles this. By default it would swallow 4 MB.
+const SEND_BUFFER_BYTES: usize = 4096;
 
 /// Why a request does not become a socket; `http` answers it, with the status beside each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,10 +62,83 @@ pub enum UpgradeError {
 /// # Errors
 /// See [`UpgradeError`].
 pub fn upgrade(
-    _app: &Arc<App>,
-    _request: Request<Incoming>,
-    _code: RoomCode,
-    _peer: IpAddr,
+    app: &Arc<App>,
+    mut request: Request<Incoming>,
+    code: RoomCode,
+    from: IpAddr,
 ) -> Result<Response<Empty<Bytes>>, UpgradeError> {
-    todo!()
+    if !is_upgrade_request(&request) {
+        return Err(UpgradeError::NotAnUpgrade);
+    }
+    if !offers_subprotocol(request.headers()) {
+        return Err(UpgradeError::Subprotocol);
+    }
+    if app.draining.is_cancelled() {
+        return Err(UpgradeError::Draining);
+    }
+    let pass = app.connections.enter().ok_or_else(|| {
+        app.metrics.full.inc();
+        UpgradeError::Full
+    })?;
+    let (mut response, upgraded) =
+        fastwebsockets::upgrade::upgrade(&mut request).map_err(|_| UpgradeError::Handshake)?;
+    response.headers_mut().insert(
+        SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(SUBPROTOCOL),
+    );
+    app.tracker
+        .spawn(begin(Arc::clone(app), upgraded, code, from, pass));
+    Ok(response)
+}
+
+fn offers_subprotocol(headers: &HeaderMap) -> bool {
+    let offered = headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    offered
+        .flat_map(|value| value.split(','))
+        .any(|offer| offer.trim() == SUBPROTOCOL)
+}
+
+/// Takes the connection back from hyper, and finds its room. This task ends once the socket has its own, which is
+/// much smaller.
+async fn begin(app: Arc<App>, upgraded: UpgradeFut, code: RoomCode, from: IpAddr, pass: Pass) {
+    let (stream, first) = match take_back(upgraded).await {
+        Ok(taken) => taken,
+        Err(error) => {
+            // The client is gone before it had the answer; or the accept loop serves over another type than TCP.
+            tracing::debug!(%error, "a handshake did not become a socket");
+            return;
+        }
+    };
+    let peer = Arc::new(Peer::socket(stream, pass, app.clock.tenths()));
+    let socket = Socket::new(Arc::clone(&app), peer, first);
+    let farewell = match app.rooms.open(&code).await {
+        Ok(copy) => {
+            app.tracker.spawn(socket::run(socket, copy));
+            return;
+        }
+        Err(RoomError::Unknown(_)) => match app.guesses.another(from) {
+            Guess::Free => Farewell::Unknown,
+            Guess::Limited(_) => Farewell::Guessing,
+        },
+        Err(RoomError::Unavailable) => Farewell::Overload(
+            "the room cannot be read at the moment",
+            crate::appender::busy_retry_ms(),
+        ),
+    };
+    socket::turn_away(socket, farewell).await;
+}
+
+/// The TCP connection, and what the client sent right behind its handshake.
+async fn take_back(upgraded: UpgradeFut) -> anyhow::Result<(TcpStream, Vec<u8>)> {
+    let upgraded = upgraded.await?.into_inner().into_inner();
+    let Ok(Parts { io, read_buf, .. }) = upgraded.downcast::<TokioIo<TcpStream>>() else {
+        anyhow::bail!("the connection is not plain TCP");
+    };
+    let stream = io.into_inner();
+    stream.set_nodelay(true)?;
+    socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    Ok((stream, read_buf.into()))
 }

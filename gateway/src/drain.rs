@@ -1,0 +1,87 @@
+//! The end of a gateway: every phone is told its own moment to come back, and every tap that was taken is settled.
+
+use crate::app::App;
+use crate::connection::Farewell;
+use crate::peer::Peer;
+use shared::protocol::Bye;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Load balancers see that the gateway is not ready before its phones come back.
+const NOTICE: Duration = Duration::from_millis(500);
+/// Phones sent off in one go; with the pause between, ten thousand a second leave.
+const SLICE: usize = 250;
+const PAUSE: Duration = Duration::from_millis(25);
+/// Phones that may come back per second and gateway that drains: what its neighbours take without noticing.
+const RETURNS_PER_SECOND: u64 = 2_000;
+/// The least and the most time over which they come back.
+const SPREAD_MS: std::ops::RangeInclusive<u64> = 1_000..=20_000;
+/// How long to wait for a phone's last acks before it is closed all the same.
+const LAST_ACKS: Duration = Duration::from_secs(2);
+
+/// What was not done when the time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the drain took too long: {connections} connections were open and {taps} taps not settled")]
+pub(crate) struct Unfinished {
+    pub(crate) connections: usize,
+    pub(crate) taps: usize,
+}
+
+/// Sends everyone off, flushes the outboxes and acknowledges what they held.
+///
+/// # Errors
+/// What was left after `drain_seconds`.
+pub(crate) async fn run(app: &Arc<App>) -> Result<(), Unfinished> {
+    let end = Instant::now() + app.settings.drain;
+    app.readiness
+        .set("draining", Err("the gateway is shutting down".to_owned()));
+    app.draining.cancel();
+    tokio::time::sleep(NOTICE.min(app.settings.drain / 10)).await;
+    send_off(app, end).await;
+    while app.peers.len() > 0 || app.outboxes.taps() > 0 {
+        if Instant::now() >= end {
+            return Err(Unfinished {
+                connections: app.peers.len(),
+                taps: app.outboxes.taps(),
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Tells each phone when to come back, and closes it once its taps are acknowledged.
+async fn send_off(app: &Arc<App>, end: Instant) {
+    let people = u64::try_from(app.peers.len()).unwrap_or(u64::MAX);
+    let spread_ms = (people.saturating_mul(1000) / RETURNS_PER_SECOND)
+        .clamp(*SPREAD_MS.start(), *SPREAD_MS.end());
+    let mut leaving: Vec<(Arc<Peer>, Instant)> = Vec::new();
+    let mut slice = Vec::new();
+    let mut next = Some(0);
+    while next.is_some() || !leaving.is_empty() {
+        if let Some(from) = next {
+            next = app.peers.slice(from, SLICE, &mut slice);
+            for peer in slice.drain(..) {
+                let retry_ms = rand::random_range(0..spread_ms);
+                peer.say_bye(
+                    Bye {
+                        why: "drain".to_owned(),
+                        retry_ms: Some(retry_ms),
+                    },
+                    app.clock.tenths(),
+                );
+                leaving.push((peer, Instant::now() + LAST_ACKS));
+            }
+        }
+        let now = Instant::now();
+        leaving.retain(|(peer, latest)| {
+            let settled = peer.taps_in_flight() == 0 || now >= *latest || now >= end;
+            if settled {
+                app.close(peer, Farewell::Drained);
+            }
+            !settled
+        });
+        tokio::time::sleep(PAUSE).await;
+    }
+}
