@@ -9,7 +9,7 @@ use super::scripts::MEMBERS;
 use crate::counting::ids::Nonce;
 use crate::shards::ShardId;
 use redis::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// An instance whose counter stood still for this long is not counted: three beats missed.
@@ -55,6 +55,11 @@ impl Members {
     /// How many lived at the last beat, this one included.
     pub fn live(&self) -> usize {
         self.seen.live(Instant::now(), self.own)
+    }
+
+    /// How many lived at the last beat, without those that are known to be dead before their counters show it.
+    pub fn live_without(&self, dead: &HashSet<Nonce>) -> usize {
+        self.seen.live_without(Instant::now(), self.own, dead)
     }
 
     /// Takes this instance off, so that the others need not wait to see its counter stand still.
@@ -124,10 +129,17 @@ impl Seen {
     }
 
     fn live(&self, now: Instant, own: Nonce) -> usize {
+        self.live_without(now, own, &HashSet::new())
+    }
+
+    fn live_without(&self, now: Instant, own: Nonce, dead: &HashSet<Nonce>) -> usize {
         let lives = |counter: &Counter| {
             counter.moved && now.saturating_duration_since(counter.since) < LIVE_WITHIN
         };
-        let others = self.by_nonce.iter().filter(|(nonce, _)| **nonce != own);
+        let others = self
+            .by_nonce
+            .iter()
+            .filter(|(nonce, _)| **nonce != own && !dead.contains(nonce));
         1 + others.filter(|(_, counter)| lives(counter)).count()
     }
 
@@ -160,6 +172,11 @@ mod tests {
         assert_eq!(seen.live(at(0), own), 1, "nobody else was seen to move");
         seen.observe(at(1), &counters(2, 6));
         assert_eq!(seen.live(at(1), own), 2);
+        assert_eq!(
+            seen.live_without(at(1), own, &HashSet::from([other])),
+            1,
+            "known to be dead before its counter shows it"
+        );
         seen.observe(at(4), &counters(5, 6));
         assert_eq!(
             seen.live(at(4), own),

@@ -66,4 +66,8 @@ scripts! {
     LAYOUT = "layout.lua";
     /// Shows that an instance is alive, and reads all that do.
     MEMBERS = "members.lua";
+    /// Commits what an aggregator folded, and publishes the tick.
+    COMMIT = "commit.lua";
+    /// Puts the expiry of a room into its shard's log.
+    EXPIRE = "expire.lua";
 }

@@ -1,0 +1,444 @@
+//! The loop of one shard, from its lease to its end: load, then each tick read, fold, commit, publish.
+//!
+//! Whatever goes wrong, the way on is the same: discard everything and load again. So there is one place where errors
+//! end up, and no state that could be half right.
+
+use crate::commit::{self, Refusal};
+use crate::expiry;
+use crate::load;
+use crate::metrics::{Cause, Metrics, Outcome};
+use crate::state::State;
+use shared::cluster::client::LogRead;
+use shared::cluster::scripts::COMMIT;
+use shared::cluster::{Cluster, RequestError};
+use shared::counting::ids::Nonce;
+use shared::counting::reader::{Folded, ReadError, Reader};
+use shared::shards::ShardId;
+use shared::ticks::FeedMessage;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// An idle shard shows that it is served, and hosts get head counts, this often.
+const PULSE: Duration = Duration::from_secs(1);
+/// How often expired rooms are looked for, and unused totals forgotten.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+/// The pause before a load after a failure; it doubles up to the other. A failover takes some seconds: short enough to be
+/// back soon after it, long enough not to add to it.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The pause before a read is repeated that replicas had not confirmed; the WAIT in it has taken its time already.
+const NOT_STABLE_PAUSE: Duration = Duration::from_millis(10);
+
+/// What all shards of this instance share.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) cluster: Cluster,
+    pub(crate) owner: Nonce,
+    pub(crate) tick_interval: Duration,
+    pub(crate) room_retention: Duration,
+    pub(crate) read_entries_max: usize,
+    pub(crate) metrics: Metrics,
+    /// From which the ticks of all shards are counted.
+    pub(crate) started: Instant,
+}
+
+/// How the work on a shard ended. Its lease is let go, unless it was lost.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// As it was asked to.
+    LetGo,
+    /// Another has it.
+    LeaseLost,
+    /// This instance cannot go on with it.
+    Stopped(ReadError),
+}
+
+/// Why a tick did not come to its end.
+enum Failure {
+    LeaseLost,
+    Stop(ReadError),
+    /// Load and go on; with the label of a metric, and what to log.
+    Again(&'static str, anyhow::Error),
+}
+
+/// One shard.
+pub(crate) struct Shard {
+    common: Common,
+    shard: ShardId,
+    lease_key: String,
+    reader: Reader,
+    state: State,
+    /// The master that the state was loaded from; none while it is not loaded.
+    master: Option<String>,
+    pulsed: Option<Instant>,
+    published: Instant,
+    housekept: Option<Instant>,
+    /// Entries folded since the last commit.
+    entries: u64,
+}
+
+impl Shard {
+    /// A shard whose lease is ours.
+    pub(crate) fn new(common: Common, shard: ShardId) -> Self {
+        Shard {
+            lease_key: common.cluster.shards().aggregator(shard),
+            reader: Reader::new(),
+            state: State::new(0),
+            master: None,
+            pulsed: None,
+            published: common.started,
+            housekept: None,
+            entries: 0,
+            common,
+            shard,
+        }
+    }
+
+    /// Works on it until `let_go`. What is under way then is finished first.
+    pub(crate) async fn run(mut self, let_go: CancellationToken) -> End {
+        let end = self.tick_until(&let_go).await;
+        if !matches!(end, End::LeaseLost) {
+            let released = self
+                .common
+                .cluster
+                .release_lease(self.shard, &self.lease_key, self.common.owner)
+                .await;
+            if let Err(error) = released {
+                tracing::debug!(shard = self.shard.0, %error, "the lease was not let go; it runs out by itself");
+            }
+        }
+        end
+    }
+
+    async fn tick_until(&mut self, let_go: &CancellationToken) -> End {
+        let mut ticks = interval_at(self.first_tick(), self.common.tick_interval);
+        // After a stall the next tick makes up for all that were missed: they would have nothing more to tell.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let (mut pause, mut failures) = (RETRY_PAUSE, 0_u32);
+        let mut before = Instant::now();
+        while !let_go.is_cancelled() {
+            let began = Instant::now();
+            match self.tick(let_go).await {
+                Ok(()) => {
+                    if failures > 0 {
+                        tracing::info!(shard = self.shard.0, failures, "the shard goes on");
+                    }
+                    (pause, failures) = (RETRY_PAUSE, 0);
+                    self.common
+                        .metrics
+                        .tick_interval
+                        .observe((began - before).as_secs_f64());
+                    self.common
+                        .metrics
+                        .tick_duration
+                        .observe(began.elapsed().as_secs_f64());
+                    before = began;
+                    tokio::select! {
+                        () = let_go.cancelled() => {}
+                        _ = ticks.tick() => {}
+                    }
+                }
+                Err(Failure::LeaseLost) => return End::LeaseLost,
+                Err(Failure::Stop(why)) => return End::Stopped(why),
+                Err(Failure::Again(cause, error)) => {
+                    self.discard(cause, &error, failures);
+                    failures += 1;
+                    tokio::select! {
+                        () = let_go.cancelled() => {}
+                        () = sleep(pause) => {}
+                    }
+                    pause = (pause * 2).min(RETRY_PAUSE_MAX);
+                }
+            }
+        }
+        End::LetGo
+    }
+
+    /// Ticks of different shards come at different times, so that neither Redis nor the gateways get them all at once.
+    fn first_tick(&self) -> Instant {
+        let interval = self.common.tick_interval;
+        let phase =
+            interval * u32::from(self.shard.0) / u32::from(self.common.cluster.shards().count());
+        let since = Instant::now() - self.common.started;
+        let nanos = since.as_nanos() % interval.as_nanos();
+        let into = Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
+        let wait = if phase > into {
+            phase - into
+        } else {
+            interval + phase - into
+        };
+        Instant::now() + wait
+    }
+
+    /// Forgets everything. Logged aloud once per streak of failures: Redis being away would fill the log otherwise.
+    fn discard(&mut self, cause: &'static str, error: &anyhow::Error, failures: u32) {
+        self.common
+            .metrics
+            .reloads
+            .get_or_create(&Cause { cause })
+            .inc();
+        let (shard, error) = (self.shard.0, format!("{error:#}"));
+        if failures == 0 {
+            tracing::warn!(
+                shard,
+                cause,
+                error,
+                "discarding the shard's state and loading it again"
+            );
+        } else {
+            tracing::debug!(
+                shard,
+                cause,
+                error,
+                failures,
+                "the shard's state cannot be loaded yet"
+            );
+        }
+        self.reader.discard();
+        self.master = None;
+    }
+
+    /// Reads and folds all that is new, commits it and publishes the tick.
+    async fn tick(&mut self, let_go: &CancellationToken) -> Result<(), Failure> {
+        self.ensure_loaded().await?;
+        loop {
+            let reached_end = self.read(let_go).await?;
+            if self.reader.is_live() {
+                self.commit(reached_end).await?;
+            }
+            if reached_end || let_go.is_cancelled() {
+                break;
+            }
+        }
+        self.keep_house().await;
+        Ok(())
+    }
+
+    async fn ensure_loaded(&mut self) -> Result<(), Failure> {
+        let master = self.master_now();
+        if self.master.is_some() && self.master == master {
+            return Ok(());
+        }
+        if self.master.is_some() {
+            let error = anyhow::anyhow!("the shard's master is another now");
+            return Err(Failure::Again("master_changed", error));
+        }
+        let committed = load::committed(&self.common.cluster, self.shard)
+            .await
+            .map_err(|error| Failure::Again("load", error))?;
+        self.reader.loaded(committed.offset, committed.producers);
+        self.state = State::new(rand::random());
+        self.master = master;
+        self.pulsed = None;
+        self.entries = 0;
+        Ok(())
+    }
+
+    fn master_now(&self) -> Option<String> {
+        let topology = self.common.cluster.topology();
+        let topology = topology.borrow();
+        Some(
+            topology
+                .master_of(self.common.cluster.shards().slot(self.shard))?
+                .id
+                .clone(),
+        )
+    }
+
+    /// One read of the log, folded; whether it reached the end. Repeated until it is stable.
+    async fn read(&mut self, let_go: &CancellationToken) -> Result<bool, Failure> {
+        let skipped = self.reader.skipped();
+        let mut tries = 0_u32;
+        loop {
+            let read = self.read_once().await?;
+            let offset = self.reader.committed_offset();
+            let state = &mut self.state;
+            let mut sink = |id, folded: Folded<'_>| state.fold(id, folded);
+            let folded = self
+                .reader
+                .read(&read.entries, read.reached_end, read.barrier, &mut sink);
+            match folded {
+                Ok(()) => {
+                    self.entries += read
+                        .entries
+                        .iter()
+                        .filter(|entry| entry.id > offset)
+                        .count() as u64;
+                    self.common.metrics.skipped(skipped, self.reader.skipped());
+                    if read.unreplicated {
+                        self.common.metrics.unreplicated.inc();
+                    }
+                    return Ok(read.reached_end);
+                }
+                Err(ReadError::NotStable) => {
+                    self.common.metrics.not_stable.inc();
+                    tries += 1;
+                    if tries == 10 {
+                        tracing::warn!(
+                            shard = self.shard.0,
+                            "the replicas do not confirm what is read; nothing is counted until they do"
+                        );
+                    }
+                    if let_go.is_cancelled() {
+                        return Ok(true);
+                    }
+                    sleep(NOT_STABLE_PAUSE).await;
+                    // A failover may be why; its news must not wait for the end of this loop.
+                    self.ensure_loaded().await?;
+                }
+                Err(ReadError::LeaseLost) => return Err(Failure::LeaseLost),
+                Err(why @ (ReadError::NewerVersion { .. } | ReadError::OffsetMissing(_))) => {
+                    return Err(Failure::Stop(why));
+                }
+                Err(why @ ReadError::OutOfOrder(_)) => {
+                    return Err(Failure::Again("out_of_order", why.into()));
+                }
+            }
+        }
+    }
+
+    async fn read_once(&mut self) -> Result<LogRead, Failure> {
+        let Some(cursor) = self.reader.cursor() else {
+            return Err(Failure::Again(
+                "unloaded",
+                anyhow::anyhow!("the reader holds nothing"),
+            ));
+        };
+        let Common {
+            cluster,
+            read_entries_max,
+            owner,
+            ..
+        } = &self.common;
+        cluster
+            .read_log(
+                self.shard,
+                cursor,
+                *read_entries_max,
+                &self.lease_key,
+                *owner,
+            )
+            .await
+            .map_err(|error| {
+                Failure::Again("read", anyhow::Error::new(error).context("reading the log"))
+            })
+    }
+
+    /// Commits what was folded, if there is anything, and publishes what is untold: at the end of the log, or, while a
+    /// backlog is worked off, once an interval.
+    async fn commit(&mut self, at_end: bool) -> Result<(), Failure> {
+        let pulse = self
+            .pulsed
+            .is_none_or(|pulsed| pulsed.elapsed() + self.common.tick_interval / 2 >= PULSE);
+        let publish = at_end || self.published.elapsed() >= self.common.tick_interval;
+        let nothing_new = self.reader.folded_offset() == self.reader.committed_offset();
+        if nothing_new && !(publish && (pulse || self.state.has_untold())) {
+            return Ok(());
+        }
+        self.learn_missing().await?;
+        let log_now_ms = self.common.cluster.log_now_ms(self.shard);
+        let rooms = self.state.prepare();
+        let message = (publish && (pulse || self.state.has_untold()))
+            .then(|| FeedMessage::Tick(self.state.tick(log_now_ms, pulse)).encode());
+        let published = message.is_some();
+        let Some(commit) = self.reader.commit() else {
+            return Err(Failure::Again(
+                "unloaded",
+                anyhow::anyhow!("the reader holds nothing"),
+            ));
+        };
+        let Common { cluster, owner, .. } = &self.common;
+        let request = commit::request(
+            cluster.shards(),
+            self.shard,
+            *owner,
+            &commit,
+            message,
+            &rooms,
+        );
+        let answer = cluster
+            .script(self.shard, &COMMIT, &request.keys, &request.arguments)
+            .await;
+        let outcome = answer.map(|answer| commit::outcome(&answer));
+        self.common
+            .metrics
+            .commits
+            .get_or_create(&Outcome {
+                outcome: label(&outcome),
+            })
+            .inc();
+        match outcome {
+            Ok(Ok(())) => commit.succeeded(),
+            Ok(Err(Refusal::Owner)) => return Err(Failure::LeaseLost),
+            Ok(Err(refusal)) => {
+                let error = anyhow::anyhow!("the commit was refused: {}", refusal.as_str());
+                return Err(Failure::Again("commit", error));
+            }
+            // It may have been done. The next load shows it.
+            Err(error) => {
+                return Err(Failure::Again(
+                    "commit",
+                    anyhow::Error::new(error).context("committing"),
+                ));
+            }
+        }
+        let counted = self.state.take_counted();
+        self.common
+            .metrics
+            .committed(std::mem::take(&mut self.entries), counted, log_now_ms);
+        if published {
+            self.published = Instant::now();
+            if pulse {
+                self.pulsed = Some(self.published);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the totals that the commit adds to and that are not known.
+    async fn learn_missing(&mut self) -> Result<(), Failure> {
+        let missing = self.state.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let totals = load::totals(&self.common.cluster, self.shard, missing)
+            .await
+            .map_err(|error| Failure::Again("totals", error))?;
+        for (room, totals) in totals {
+            self.state.learn(room, totals);
+        }
+        Ok(())
+    }
+
+    async fn keep_house(&mut self) {
+        if self
+            .housekept
+            .is_some_and(|housekept| housekept.elapsed() < HOUSEKEEPING)
+        {
+            return;
+        }
+        self.housekept = Some(Instant::now());
+        let log_now_ms = self.common.cluster.log_now_ms(self.shard);
+        self.state.forget_unused(log_now_ms);
+        // The folding of the entry does the rest; an expiry that fails is tried again the next time.
+        if let Err(error) = expiry::run(&self.common, self.shard, log_now_ms).await {
+            tracing::warn!(
+                shard = self.shard.0,
+                error = format!("{error:#}"),
+                "rooms did not expire"
+            );
+        }
+    }
+}
+
+fn label(outcome: &Result<Result<(), Refusal>, RequestError>) -> &'static str {
+    match outcome {
+        Ok(Ok(())) => "done",
+        Ok(Err(refusal)) => refusal.as_str(),
+        Err(RequestError::NotDone(_)) => "not_done",
+        Err(RequestError::Unknown(_)) => "unknown",
+        Err(RequestError::OutOfMemory) => "out_of_memory",
+        Err(RequestError::Refused(_)) => "refused",
+    }
+}
