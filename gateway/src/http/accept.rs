@@ -22,9 +22,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long the first request may take to arrive: seconds on a bad line; who takes longer only holds a place.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a connection may wait for its next request: longer than load balancers keep theirs (60 s), so that it is
 /// never us who close one just as it is used again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
@@ -154,7 +151,7 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), handler)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let mut handshake_ends = std::pin::pin!(tokio::time::sleep(HANDSHAKE_TIMEOUT));
+    let mut handshake_ends = std::pin::pin!(tokio::time::sleep(app.settings.join_timeout));
     let (mut is_waiting, mut is_stopping) = (true, false);
     loop {
         // The connection is a future that is polled on, never dropped by a branch that does not end it.
@@ -183,7 +180,7 @@ async fn connection(
 }
 
 /// hyper's own timeout runs both while a header arrives and while a connection idles, so it is the longer of the two;
-/// the first request has a shorter one of ours.
+/// the first request has a shorter one of ours, the time that a socket has to join.
 fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
