@@ -9,19 +9,12 @@ use crate::app::App;
 use crate::http::error::ApiError;
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
 use shared::cluster::RequestError;
-use shared::cluster::scripts::Script;
+use shared::cluster::scripts::CHANGE_ROOM;
 use shared::counting::codec::{CHANGE_FIELD, encode_change};
 use shared::counting::entry::{RoomChange, RoomChangeKind};
 use shared::room::{Room, RoomCode};
-use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
-
-static CHANGE_ROOM: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(include_str!(
-        "../../../shared/src/cluster/scripts/change_room.lua"
-    ))
-});
 
 /// How long a change may take before its host is told to try again: a failover takes two to four seconds.
 const CHANGE_DEADLINE: Duration = Duration::from_secs(8);

@@ -70,4 +70,6 @@ scripts! {
     COMMIT = "commit.lua";
     /// Puts the expiry of a room into its shard's log.
     EXPIRE = "expire.lua";
+    /// Makes or changes a room together with its log entry.
+    CHANGE_ROOM = "change_room.lua";
 }
