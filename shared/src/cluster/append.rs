@@ -9,7 +9,7 @@ use crate::counting::outbox::AppendOutcome;
 use crate::shards::ShardId;
 use bytes::Bytes;
 use redis::Value;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use std::time::{Duration, Instant};
 
 /// The pause after a first failed connection; it doubles up to [`BACKOFF_MAX`].
@@ -140,10 +140,7 @@ impl Appender {
         // Taken out for the time of the request: when this future is dropped midway, so is the connection, and
         // no answer of an older pipeline can be taken for one of a newer.
         let mut connection = self.connect(&target.address).await?;
-        match connection
-            .req_packed_commands(&pipeline, 0, pipeline.len())
-            .await
-        {
+        match self.cluster.send(target, &mut connection, &pipeline).await {
             Ok(answers) => {
                 self.connection = Some((target.address.clone(), connection));
                 Ok(answers.into_iter())

@@ -249,8 +249,7 @@ impl Cluster {
         index: usize,
     ) -> Result<Answers, RequestError> {
         let mut connection = self.connection(target).await?;
-        let count = pipeline.len();
-        let mut sent = connection.req_packed_commands(pipeline, 0, count).await;
+        let mut sent = self.send(target, &mut connection, pipeline).await;
         if sent
             .as_ref()
             .is_ok_and(|answers| is_no_script(answers.get(index)))
@@ -258,10 +257,37 @@ impl Cluster {
             // A failed load shows again as NOSCRIPT.
             let load = connection.req_packed_command(&script.load()).await;
             if load.is_ok() {
-                sent = connection.req_packed_commands(pipeline, 0, count).await;
+                sent = self.send(target, &mut connection, pipeline).await;
             }
         }
         self.settle(connection, sent)
+    }
+
+    /// Sends a pipeline on a connection, and waits for its answers no longer than the node is a master: one that
+    /// stalled and was replaced would keep the caller from its successor.
+    ///
+    /// # Errors
+    /// No answer: all or part of it may have been done. The connection must not be used again.
+    pub(super) async fn send(
+        &self,
+        target: &Target,
+        connection: &mut impl ConnectionLike,
+        pipeline: &Pipeline,
+    ) -> redis::RedisResult<Vec<Value>> {
+        let mut topology = self.inner.topology.clone();
+        let deposed = topology.wait_for(|topology| {
+            topology
+                .master(&target.id)
+                .is_none_or(|master| master.address != target.address)
+        });
+        tokio::select! {
+            biased;
+            answers = connection.req_packed_commands(pipeline, 0, pipeline.len()) => answers,
+            Ok(_) = deposed => {
+                let error = std::io::Error::other(format!("{} is no master any more", target.address));
+                Err(error.into())
+            }
+        }
     }
 
     async fn connection(&self, target: &Target) -> Result<Connection, RequestError> {

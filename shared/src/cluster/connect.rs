@@ -30,6 +30,9 @@ impl Cluster {
     /// `tracker`. Waits for a first topology that covers all slots; tries again while nodes do not answer until
     /// `shutdown`.
     ///
+    /// `shutdown` ends the watcher, and with it all knowledge of failovers: cancel it when the last request is done, not
+    /// when a drain begins.
+    ///
     /// # Errors
     /// [`ConnectError::Unfit`] at once; [`ConnectError::Unreachable`] only when shut down while waiting.
     ///

@@ -324,3 +324,6 @@ impl Feed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod errors;
 mod dial;
 mod clock;
 mod view;
+mod view_source;
 mod replicas;
 mod probe;
 mod watcher;

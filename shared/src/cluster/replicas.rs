@@ -4,14 +4,24 @@
 //! validity-factor`). So one that is seen down counts until that time has passed since *we* first saw it down,
 //! which is never before its own clock began: late, and so on the safe side. One that we never saw healthy counts from
 //! when we first saw it.
+//!
+//! A master that becomes a replica, or a node that is new, cannot be elected before it has synchronised once, and
+//! that can take minutes. It is waited for only for a moment: long enough that an ordered failover leaves nothing
+//! without a copy, not so long that a restarted node holds up everybody while it loads.
 
 use super::view::ReplicaView;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// A replica that acknowledged nothing for this long is down, though its connection stands: they acknowledge each
 /// second, so this is five in a row missed.
 const LAG_SECONDS_MAX: u64 = 5;
+
+/// How long a replica is waited for that is new to its master and has not synchronised yet.
+const FRESH_COUNTS_FOR: Duration = Duration::from_secs(5);
+
+/// For so long after our start a replica that appears is not taken for new: the first view may not have shown it.
+const UNACQUAINTED_FOR: Duration = Duration::from_secs(10);
 
 /// One line `slaveN:` of a master's INFO replication.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,11 +67,25 @@ pub(super) fn electable_for(
     })
 }
 
-/// Since when which replica is down.
+/// A replica under one master.
+#[derive(Debug)]
+struct Standing {
+    /// None while it is healthy.
+    down_since: Option<Instant>,
+    /// It has not synchronised with this master since it became its replica.
+    fresh: bool,
+}
+
+/// How every replica stands.
 #[derive(Debug, Default)]
 pub(super) struct Replicas {
-    down_since: HashMap<(String, String), Instant>,
-    healthy: HashMap<(String, String), bool>,
+    /// By the ids of the master and the replica.
+    standings: HashMap<(String, String), Standing>,
+    /// Nodes that were masters when they were last seen.
+    were_masters: HashSet<String>,
+    /// Nodes that were replicas when they were last seen.
+    were_replicas: HashSet<String>,
+    started: Option<Instant>,
 }
 
 impl Replicas {
@@ -75,22 +99,27 @@ impl Replicas {
         links: Option<&[Link]>,
         electable_for: Option<Duration>,
     ) -> usize {
-        self.forget_unlisted(master, replicas);
+        let started = *self.started.get_or_insert(now);
+        let acquainted = now.saturating_duration_since(started) > UNACQUAINTED_FOR;
+        self.standings
+            .retain(|(of, id), _| of != master || replicas.iter().any(|replica| &replica.id == id));
+        self.were_replicas.remove(master);
+        self.were_masters.insert(master.to_owned());
         let linked = linked(replicas, links);
         let mut electable = 0;
         for (replica, linked) in replicas.iter().zip(linked) {
+            let was_master = self.were_masters.remove(&replica.id);
+            let is_unknown = self.were_replicas.insert(replica.id.clone());
+            let fresh = was_master || (is_unknown && acquainted);
             let key = (master.to_owned(), replica.id.clone());
+            let known = self.standings.contains_key(&key);
+            let standing = self.standings.entry(key).or_insert(Standing {
+                down_since: Some(now),
+                fresh,
+            });
+            let before = standing.down_since.is_none();
             let healthy = replica.online && linked;
-            if healthy {
-                self.down_since.remove(&key);
-                electable += 1;
-            } else {
-                let since = *self.down_since.entry(key.clone()).or_insert(now);
-                let expired =
-                    electable_for.is_some_and(|time| now.saturating_duration_since(since) >= time);
-                electable += usize::from(!expired);
-            }
-            if self.healthy.insert(key, healthy) != Some(healthy) {
+            if !known || healthy != before {
                 let state = if healthy {
                     "follows"
                 } else {
@@ -102,22 +131,34 @@ impl Replicas {
                     "replica {state} its master"
                 );
             }
+            electable += usize::from(standing.counts(now, healthy, electable_for));
         }
         electable
     }
 
     /// Forgets the replicas of masters that are not there any more.
     pub(super) fn retain_masters(&mut self, is_master: impl Fn(&str) -> bool) {
-        self.down_since.retain(|(master, _), _| is_master(master));
-        self.healthy.retain(|(master, _), _| is_master(master));
+        self.standings.retain(|(master, _), _| is_master(master));
     }
+}
 
-    fn forget_unlisted(&mut self, master: &str, replicas: &[ReplicaView]) {
-        let listed = |(of, id): &(String, String)| {
-            of != master || replicas.iter().any(|replica| &replica.id == id)
+impl Standing {
+    /// Takes whether it is healthy now; whether it could be elected.
+    fn counts(&mut self, now: Instant, healthy: bool, electable_for: Option<Duration>) -> bool {
+        if healthy {
+            *self = Standing {
+                down_since: None,
+                fresh: false,
+            };
+            return true;
+        }
+        let since = *self.down_since.get_or_insert(now);
+        let limit = if self.fresh {
+            Some(electable_for.map_or(FRESH_COUNTS_FOR, |time| time.min(FRESH_COUNTS_FOR)))
+        } else {
+            electable_for
         };
-        self.down_since.retain(|key, _| listed(key));
-        self.healthy.retain(|key, _| listed(key));
+        limit.is_none_or(|limit| now.saturating_duration_since(since) < limit)
     }
 }
 
@@ -202,6 +243,61 @@ mod tests {
             1,
             "of another master"
         );
+    }
+
+    #[test]
+    fn a_master_that_became_a_replica_is_waited_for_only_for_a_moment() {
+        let long = Some(Duration::from_secs(176));
+        let mut replicas = Replicas::default();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(
+            replicas.observe(at(0), "old", &[replica("new", true)], None, long),
+            1
+        );
+        assert_eq!(
+            replicas.observe(at(1), "new", &[], None, long),
+            0,
+            "nobody follows it yet"
+        );
+        let syncing = [replica("old", false)];
+        assert_eq!(replicas.observe(at(2), "new", &syncing, None, long), 1);
+        assert_eq!(replicas.observe(at(6), "new", &syncing, None, long), 1);
+        assert_eq!(
+            replicas.observe(at(7), "new", &syncing, None, long),
+            0,
+            "it takes too long"
+        );
+        assert_eq!(
+            replicas.observe(at(60), "new", &[replica("old", true)], None, long),
+            1
+        );
+        assert_eq!(replicas.observe(at(61), "new", &syncing, None, long), 1);
+        assert_eq!(
+            replicas.observe(at(200), "new", &syncing, None, long),
+            1,
+            "it had been synchronised"
+        );
+        assert_eq!(replicas.observe(at(237), "new", &syncing, None, long), 0);
+    }
+
+    #[test]
+    fn a_new_node_is_waited_for_only_for_a_moment_and_a_moved_one_for_long() {
+        let long = Some(Duration::from_secs(176));
+        let mut replicas = Replicas::default();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        replicas.observe(at(0), "m", &[replica("moves", true)], None, long);
+        replicas.observe(at(0), "n", &[], None, long);
+        replicas.observe(at(100), "m", &[], None, long);
+        let appeared = [replica("moves", false), replica("new", false)];
+        assert_eq!(replicas.observe(at(100), "n", &appeared, None, long), 2);
+        assert_eq!(
+            replicas.observe(at(106), "n", &appeared, None, long),
+            1,
+            "the one that moved"
+        );
+        assert_eq!(replicas.observe(at(276), "n", &appeared, None, long), 0);
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub struct Master {
     pub address: String,
     /// How many replicas could still be elected: what a WAIT must reach. 0 after all have been gone for long enough.
     pub electable_replicas: usize,
-    /// The master's clock less ours, milliseconds.
+    /// The master's clock less this process's, milliseconds. The latter starts at the wall time and then runs on the monotonic
+    /// clock: see [`super::Cluster::log_now_ms`].
     pub clock_offset_ms: i64,
     /// Memory used over maxmemory, 0 where no limit is set.
     pub memory_used_ratio: f64,

@@ -10,17 +10,14 @@ use super::probe::{Electable, Findings, Probe};
 use super::replicas::Replicas;
 use super::settings::RedisSettings;
 use super::topology::{Master, Topology};
-use super::view::{self, View, ViewError};
-use redis::aio::MultiplexedConnection;
+use super::view::{View, ViewError};
+use super::view_source::ViewSource;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-/// How long a node may take to tell its view before another one is asked.
-const VIEW_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The least time between two polls, however many requests ask for one.
 const POLL_GAP: Duration = Duration::from_millis(20);
@@ -32,6 +29,7 @@ const OLD_VIEW_BELIEVED_AFTER: Duration = Duration::from_secs(10);
 /// Follows the topology.
 pub(super) struct Watcher {
     settings: RedisSettings,
+    dialer: Dialer,
     source: ViewSource,
     view: View,
     old_view_since: Option<Instant>,
@@ -55,15 +53,10 @@ impl Watcher {
         hint: Arc<Notify>,
         metrics: ClusterMetrics,
     ) -> Self {
-        let source = ViewSource {
-            dialer,
-            seeds: settings.nodes.clone(),
-            known: Vec::new(),
-            asked: 0,
-            current: None,
-        };
+        let source = ViewSource::new(dialer.clone(), settings.nodes.clone());
         Watcher {
             settings,
+            dialer,
             source,
             view: View::default(),
             old_view_since: None,
@@ -160,14 +153,14 @@ impl Watcher {
         if !view.ok {
             self.source.turn();
         }
-        self.source.known = view
+        let nodes = view
             .shards
             .iter()
             .flat_map(|shard| {
                 std::iter::once(&shard.address).chain(shard.replicas.iter().map(|r| &r.address))
             })
-            .cloned()
-            .collect();
+            .cloned();
+        self.source.know(nodes.collect());
         self.view = view;
         self.follow_masters();
     }
@@ -187,7 +180,7 @@ impl Watcher {
         for shard in shards {
             self.probes.entry(shard.id.clone()).or_insert_with(|| {
                 Probe::start(
-                    self.source.dialer.clone(),
+                    self.dialer.clone(),
                     shard.address.clone(),
                     self.settings.topology_interval,
                     &mut self.probe_tasks,
@@ -346,56 +339,4 @@ impl Watcher {
 fn middle(mut offsets: Vec<i64>) -> i64 {
     offsets.sort_unstable();
     offsets.get(offsets.len() / 2).copied().unwrap_or(0)
-}
-
-/// The node that is asked for its view, and those that could be instead.
-struct ViewSource {
-    dialer: Dialer,
-    seeds: Vec<String>,
-    known: Vec<String>,
-    asked: usize,
-    current: Option<(String, MultiplexedConnection)>,
-}
-
-impl ViewSource {
-    fn candidates(&self) -> usize {
-        (self.seeds.len() + self.known.len()).max(1)
-    }
-
-    /// Another node next time.
-    fn turn(&mut self) {
-        self.current = None;
-    }
-
-    /// The view of the node whose turn it is, and the address of that node.
-    async fn ask(&mut self) -> Result<View, (String, ViewError)> {
-        if self.current.is_none() {
-            let mut all = self.known.iter().chain(&self.seeds);
-            let index = self.asked % self.candidates();
-            self.asked = self.asked.wrapping_add(1);
-            let Some(address) = all.nth(index).cloned() else {
-                return Err(no_node());
-            };
-            let opened = self.dialer.open(&address, VIEW_TIMEOUT).await;
-            let connection = opened.map_err(|error| (address.clone(), view::of_opening(error)))?;
-            self.current = Some((address, connection));
-        }
-        let Some((address, connection)) = &mut self.current else {
-            return Err(no_node());
-        };
-        let view = view::ask(connection, address)
-            .await
-            .map_err(|error| (address.clone(), error));
-        if view.is_err() {
-            self.current = None;
-        }
-        view
-    }
-}
-
-fn no_node() -> (String, ViewError) {
-    (
-        String::new(),
-        ViewError::Later("no node is known".to_owned()),
-    )
 }

@@ -32,21 +32,20 @@ async fn the_topology_tells_masters_replicas_clocks_and_memory() {
     assert_eq!(topology.masters.len(), 3);
     for master in &topology.masters {
         assert_eq!(master.electable_replicas, 1, "{master:?}");
-        assert!(master.clock_offset_ms.abs() < 1_000, "{master:?}");
         assert!(
             master.memory_used_ratio.abs() < 1e-9,
             "no limit is set: {master:?}"
         );
     }
-    let now_ms = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_millis();
-    let log_now_ms = u128::from(client.cluster.log_now_ms(ShardId(5)));
-    assert!(
-        log_now_ms.abs_diff(now_ms) < 1_000,
-        "{log_now_ms} is not {now_ms}"
-    );
+    eventually("log time is the servers' time", || async {
+        let now_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis();
+        let log_now_ms = u128::from(client.cluster.log_now_ms(ShardId(5)));
+        (log_now_ms.abs_diff(now_ms) < 50).then_some(())
+    })
+    .await;
     assert!(!client.cluster.is_nearly_full(ShardId(5)));
 }
 

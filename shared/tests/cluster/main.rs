@@ -3,3 +3,8 @@
 
 mod support;
 mod healthy;
+mod faults;
+mod appends;
+mod feeds;
+mod replication;
+mod fitness;
