@@ -23,7 +23,7 @@ use app::{App, Foundation};
 use prometheus_client::registry::Registry;
 use settings::Settings;
 use shared::cluster::Cluster;
-use shared::service::operations;
+use shared::service::operations::{self, Registries};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -90,17 +90,21 @@ pub async fn run(
         "started",
         Err("waiting for Redis and its ticks channels".to_owned()),
     );
+    let registries = Registries::from(Arc::new(registry));
     tracker.spawn(operations::serve(
         listeners.operations,
         foundation.readiness.clone(),
-        Arc::new(registry),
+        registries.clone(),
         stopping.clone(),
     ));
     let redis = foundation.settings.redis.clone();
     let result = tokio::select! {
         // Dropped only when the process ends.
         connected = Cluster::connect(redis, &tracker, stopping.clone()) => match connected {
-            Ok(cluster) => serve(App::new(foundation, cluster), listeners.public, &shutdown).await,
+            Ok(cluster) => {
+                registries.add(redis_metrics(&cluster));
+                serve(App::new(foundation, cluster), listeners.public, &shutdown).await
+            }
             Err(error) => Err(error.into()),
         },
         () = shutdown.cancelled() => Ok(()),
@@ -114,6 +118,12 @@ pub async fn run(
         tracing::warn!(tasks = tracker.len(), "tasks that did not end are cut off");
     }
     result
+}
+
+fn redis_metrics(cluster: &Cluster) -> Registry {
+    let mut registry = Registry::with_prefix("uproar_gateway");
+    cluster.metrics().register(&mut registry);
+    registry
 }
 
 /// How long tasks may take to end once all is done: the last answers of the operations port, and a request to Redis.

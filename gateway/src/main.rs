@@ -1,6 +1,7 @@
 //! `uproar-gateway`: see the library.
 
-use shared::service::main::{About, serve};
+use gateway::settings::Settings;
+use shared::service::main::{About, command, serve_matches};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -12,9 +13,12 @@ Examples:
   uproar-gateway --config uproar.toml
   UPROAR_REDIS__NODES=redis-0:6379,redis-1:6379 uproar-gateway --check-config",
     };
-    serve(
+    let matches = command(about).get_matches();
+    serve_matches(
         about,
-        gateway::settings::Settings::read,
+        &matches,
+        Settings::read,
+        |settings| settings.worker_threads,
         |settings, shutdown| async move {
             let listeners = gateway::Listeners::bind(&settings).await?;
             gateway::run(settings, listeners, shutdown).await

@@ -1,0 +1,12 @@
+//! Sockets against a real Redis Cluster: a gateway in this process, clients that send bytes as they like.
+
+mod support;
+mod client;
+mod joining;
+mod bad_input;
+mod tapping;
+mod ticks;
+mod slow_readers;
+mod silence;
+mod fallback;
+mod draining;
