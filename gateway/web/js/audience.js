@@ -190,7 +190,7 @@ function drain() {
 
 /** @param {RoomFrame} frame */
 function takeRoom(frame) {
-  const before = room.state;
+  const before = room;
   known = true;
   room = frame;
   taps.cooldownMs = frame.cooldown_ms;
@@ -198,7 +198,8 @@ function takeRoom(frame) {
   document.title = `${frame.title} · Uproar`;
   showPalette(frame.palette);
   document.body.dataset.state = frame.state;
-  if (before !== frame.state) drain();
+  if (before.cooldown_ms !== frame.cooldown_ms) showCooldown(null);
+  if (before.state !== frame.state) drain();
   takeTotals(frame.totals, false);
   for (const key of pads.keys()) showTotal(key);
 }

@@ -33,7 +33,7 @@ export function births(grown, free, random, max = ALIVE_MAX) {
   for (const [key, by] of entries) {
     const share = (by / taps) * budget;
     const count = Math.floor(share) + (random() < share % 1 ? 1 : 0);
-    for (let n = 0; n < count && born.length < budget; n += 1) born.push({ key, weight: by / count });
+    for (let n = 0; n < count && born.length < free; n += 1) born.push({ key, weight: by / count });
   }
   // Rounding down everywhere must not make a tick invisible.
   if (born.length === 0) born.push({ key: entries[Math.floor(random() * entries.length)][0], weight: taps });

@@ -98,7 +98,7 @@ function draw(now) {
   drawing = pool.alive > 0 && !document.hidden;
   if (!drawing) return;
   const still = calm();
-  const unit = Math.max(34, Math.min(width, height * 1.4) * 0.05) * scale;
+  const unit = Math.max(34, Math.min(width, height * 1.4) * 0.054) * scale;
   for (let i = 0; i < pool.alive; i += 1) {
     const one = pool.all[i];
     const at = place(one, now, still);

@@ -126,6 +126,10 @@ export async function probe(code) {
     const answer = await fetch(`/v1/rooms/${code}`, { cache: "no-store" });
     const server = answer.headers.get("via") ?? answer.headers.get("server") ?? "";
     const hop = /uproar/i.test(server) ? "" : server;
+    // What the gateway makes of it is for whoever runs the proxy.
+    fetch(`/v1/rooms/${code}/socket`)
+      .then((answer) => answer.json())
+      .then(({ detail }) => console.warn(detail), () => {});
     // A captive portal answers everything with a page of its own.
     const ours = /json/.test(answer.headers.get("content-type") ?? "");
     return { reached: answer.ok && ours, missing: answer.status === 404 && ours, hop };

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { openStream, probe } from "../../js/transports.js";
+
+const real = globalThis.fetch;
+afterEach(() => {
+  globalThis.fetch = real;
+});
+
+const join = { client: "a".repeat(32), page: "b".repeat(8), role: "phone", token: null };
+const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** @param {(path: string, options: RequestInit) => Response | Promise<Response>} answer */
+function serve(answer) {
+  globalThis.fetch = /** @type {typeof fetch} */ (async (path, options) => answer(String(path), options ?? {}));
+}
+
+function listener() {
+  const heard = { frames: /** @type {object[]} */ ([]), closed: /** @type {object[]} */ ([]) };
+  return {
+    heard,
+    frame: (/** @type {object} */ frame) => void heard.frames.push(frame),
+    closed: (/** @type {object} */ how) => void heard.closed.push(how),
+  };
+}
+
+/** A stream that stays open. */
+const events = (text = "") =>
+  new Response(
+    new ReadableStream({
+      start(controller) {
+        if (text) controller.enqueue(new TextEncoder().encode(text));
+      },
+    }),
+  );
+
+test("the stream's frames are heard, and a token travels in a header", async () => {
+  /** @type {RequestInit[]} */
+  const asked = [];
+  serve((path, options) => {
+    asked.push(options);
+    assert.match(path, /^\/v1\/rooms\/PARTY7\/events\?client=a{32}&page=b{8}&role=host$/);
+    return events('data: {"room":{"title":"T"}}\n\n');
+  });
+  const on = listener();
+  openStream("PARTY7", { ...join, role: "host", token: "secret" }, on);
+  await settle();
+  assert.deepEqual(on.heard.frames, [{ room: { title: "T" } }]);
+  assert.deepEqual(asked[0].headers, { authorization: "Bearer secret" });
+});
+
+test("taps are posted one request at a time, in order, each answered as a frame", async () => {
+  /** @type {number[][]} */
+  const requests = [];
+  let flying = 0;
+  serve(async (path, options) => {
+    if (path.includes("/events")) return events();
+    assert.equal((flying += 1), 1);
+    const { taps } = JSON.parse(String(options.body));
+    requests.push(taps.map((/** @type {any} */ tap) => tap.seq));
+    await new Promise((resolve) => setTimeout(resolve, 3));
+    flying -= 1;
+    return Response.json({ results: taps.map((/** @type {any} */ tap) => ({ ack: tap.seq })) });
+  });
+  const on = listener();
+  const transport = openStream("PARTY7", join, on);
+  for (const seq of [1, 2, 3]) transport.send({ tap: { key: "clap", seq } });
+  transport.send({ ping: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.deepEqual(requests, [[1], [2, 3]]);
+  assert.deepEqual(on.heard.frames, [{ ack: 1 }, { ack: 2 }, { ack: 3 }]);
+});
+
+test("a post that fails closes the line once, so that taps are sent again after the next join", async () => {
+  serve((path) => (path.includes("/events") ? events() : Promise.reject(new Error("no network"))));
+  const on = listener();
+  openStream("PARTY7", join, on).send({ tap: { key: "clap", seq: 1 } });
+  await settle();
+  assert.deepEqual(on.heard.closed, [{ code: 1006, opened: true }]);
+});
+
+test("HTTP's answers are told in close codes", async () => {
+  for (const [status, code] of [[404, 4404], [429, 1013], [503, 1013], [401, 1008], [403, 1008], [500, 1006], [502, 1006]]) {
+    serve(() => new Response("", { status }));
+    const on = listener();
+    openStream("PARTY7", join, on);
+    await settle();
+    assert.deepEqual(on.heard.closed, [{ code, opened: false }], String(status));
+  }
+});
+
+test("a closed transport says nothing more", async () => {
+  serve(() => events('data: {"room":{}}\n\n'));
+  const on = listener();
+  openStream("PARTY7", join, on).close();
+  await settle();
+  assert.deepEqual(on.heard.closed, []);
+});
+
+test("the probe tells a working way from a captive portal, and names a proxy", async () => {
+  serve(() => new Response("{}", { headers: { "content-type": "application/json", server: "nginx/1.18.0" } }));
+  assert.deepEqual(await probe("X"), { reached: true, missing: false, hop: "nginx/1.18.0" });
+  serve(() => new Response("{}", { headers: { "content-type": "application/json" } }));
+  assert.deepEqual(await probe("X"), { reached: true, missing: false, hop: "" });
+  serve(() => new Response("<h1>Welcome to the hotel</h1>", { headers: { "content-type": "text/html" } }));
+  assert.deepEqual(await probe("X"), { reached: false, missing: false, hop: "" });
+  serve(() => new Response("{}", { status: 404, headers: { "content-type": "application/problem+json" } }));
+  assert.equal((await probe("X")).missing, true);
+  serve(() => Promise.reject(new Error("no network")));
+  assert.deepEqual(await probe("X"), { reached: false, missing: false, hop: "" });
+});
