@@ -328,7 +328,7 @@ async fn write_changes(
                     concat!(
                         "INSERT INTO room_changes (shard, log_ms, log_seq, room_id, changed_at, kind, version, title, \
                          state, cooldown_ms, palette) VALUES ($1, $2, $3, $4, ",
-                        from_ms!("$2"),
+                        from_ms!("$2::bigint"),
                         ", $5, $6, $7, $8, $9, $10::text::jsonb)"
                     ),
                     &[
