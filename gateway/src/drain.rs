@@ -38,7 +38,9 @@ pub(crate) async fn run(app: &Arc<App>) -> Result<(), Unfinished> {
         .set("draining", Err("the gateway is shutting down".to_owned()));
     app.draining.cancel();
     tokio::time::sleep(NOTICE.min(app.settings.drain / 10)).await;
-    send_off(app, end).await;
+    let mut leaving = Leaving::new(app);
+    let mut from = 0;
+    // Round and round: a socket whose handshake was under way may turn up at a place that was passed already.
     while app.peers.len() > 0 || app.outboxes.taps() > 0 {
         if Instant::now() >= end {
             return Err(Unfinished {
@@ -46,42 +48,57 @@ pub(crate) async fn run(app: &Arc<App>) -> Result<(), Unfinished> {
                 taps: app.outboxes.taps(),
             });
         }
+        from = leaving.send_off(app, from);
+        leaving.close_settled(app);
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// Tells each phone when to come back, and closes it once its taps are acknowledged.
-async fn send_off(app: &Arc<App>, end: Instant) {
-    let people = u64::try_from(app.peers.len()).unwrap_or(u64::MAX);
-    let spread_ms = (people.saturating_mul(1000) / RETURNS_PER_SECOND)
-        .clamp(*SPREAD_MS.start(), *SPREAD_MS.end());
-    let mut leaving: Vec<(Arc<Peer>, Instant)> = Vec::new();
-    let mut slice = Vec::new();
-    let mut next = Some(0);
-    while next.is_some() || !leaving.is_empty() {
-        if let Some(from) = next {
-            next = app.peers.slice(from, SLICE, &mut slice);
-            for peer in slice.drain(..) {
-                let retry_ms = rand::random_range(0..spread_ms);
-                peer.say_bye(
-                    Bye {
-                        why: "drain".to_owned(),
-                        retry_ms: Some(retry_ms),
-                    },
-                    app.clock.tenths(),
-                );
-                leaving.push((peer, Instant::now() + LAST_ACKS));
+/// Those who were told to come back and are not closed yet.
+struct Leaving {
+    /// Over how many milliseconds they come back.
+    spread_ms: u64,
+    /// Until when each may still wait for its acks.
+    peers: Vec<(Arc<Peer>, Instant)>,
+}
+
+impl Leaving {
+    fn new(app: &App) -> Self {
+        let people = u64::try_from(app.peers.len()).unwrap_or(u64::MAX);
+        let spread_ms = people.saturating_mul(1000) / RETURNS_PER_SECOND;
+        Leaving {
+            spread_ms: spread_ms.clamp(*SPREAD_MS.start(), *SPREAD_MS.end()),
+            peers: Vec::new(),
+        }
+    }
+
+    /// Tells the phones of a slice when to come back; where the next slice begins.
+    fn send_off(&mut self, app: &App, from: usize) -> usize {
+        let mut slice = Vec::new();
+        let next = app.peers.slice(from, SLICE, &mut slice);
+        for peer in slice {
+            let retry_ms = rand::random_range(0..self.spread_ms);
+            let bye = Bye {
+                why: "drain".to_owned(),
+                retry_ms: Some(retry_ms),
+            };
+            if peer.say_bye(bye, app.clock.tenths()) {
+                self.peers.push((peer, Instant::now() + LAST_ACKS));
             }
         }
+        next.unwrap_or(0)
+    }
+
+    /// Closes those whose taps are acknowledged.
+    fn close_settled(&mut self, app: &App) {
         let now = Instant::now();
-        leaving.retain(|(peer, latest)| {
-            let settled = peer.taps_in_flight() == 0 || now >= *latest || now >= end;
+        self.peers.retain(|(peer, latest)| {
+            let settled = peer.taps_in_flight() == 0 || now >= *latest;
             if settled {
                 app.close(peer, Farewell::Drained);
             }
             !settled
         });
-        tokio::time::sleep(PAUSE).await;
     }
 }

@@ -36,7 +36,11 @@ impl Encoded {
 
     /// The JSON in it.
     pub(crate) fn json(&self) -> Bytes {
-        let header = if self.0[1] == 126 { 4 } else { 2 };
+        let header = match self.0[1] {
+            126 => 4,
+            127 => 10,
+            _ => 2,
+        };
         self.0.slice(header..)
     }
 }
@@ -47,14 +51,16 @@ pub(crate) fn append_text(wire: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     let json = header + 2;
     wire.extend_from_slice(&[TEXT, 0]);
     write(wire);
-    match wire.len() - json {
-        length @ 0..=SHORT_MAX => wire[header + 1] = length.to_le_bytes()[0],
-        length => {
-            // A palette of twelve reactions, their totals and a title of 120 characters stay below 8 KiB.
-            let length = u16::try_from(length).expect("server frames are below 64 KiB");
-            wire[header + 1] = 126;
-            wire.splice(json..json, length.to_be_bytes());
-        }
+    let length = wire.len() - json;
+    if length <= SHORT_MAX {
+        wire[header + 1] = length.to_le_bytes()[0];
+    } else if let Ok(length) = u16::try_from(length) {
+        wire[header + 1] = 126;
+        wire.splice(json..json, length.to_be_bytes());
+    } else {
+        // Only the totals of a room whose palette was changed thousands of times.
+        wire[header + 1] = 127;
+        wire.splice(json..json, (length as u64).to_be_bytes());
     }
 }
 
@@ -100,6 +106,12 @@ mod tests {
             long.wire().len() - 4
         );
         assert!(long.json().starts_with(b"{\"bye\""));
+        let huge = Encoded::written(|json| json.extend([b' '; 70_000]));
+        assert_eq!(
+            (huge.wire()[1], huge.wire().len(), huge.json().len()),
+            (127, 70_010, 70_000)
+        );
+        assert_eq!(huge.wire()[2..10], 70_000u64.to_be_bytes());
     }
 
     #[test]

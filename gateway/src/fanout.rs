@@ -117,3 +117,7 @@ pub(crate) fn dismiss(app: &App, copy: &RoomCopy) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "fanout_tests.rs"]
+mod tests;

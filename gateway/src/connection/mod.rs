@@ -29,10 +29,14 @@ use shared::room::RoomCode;
 use socket::Socket;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// What the kernel may hold for a phone that does not read; it doubles this. By default it would swallow 4 MB.
 const SEND_BUFFER_BYTES: usize = 4096;
+
+/// How long a socket waits for its room: the failover of a Redis master, and no longer, as it could not be told meanwhile.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a request does not become a socket; `http` answers it, with the status beside each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -114,7 +118,9 @@ async fn begin(app: Arc<App>, upgraded: UpgradeFut, code: RoomCode, from: IpAddr
     };
     let peer = Arc::new(Peer::socket(stream, pass, app.clock.tenths()));
     let socket = Socket::new(Arc::clone(&app), peer, first);
-    let farewell = match app.rooms.open(&code).await {
+    // Cancel-safe, see `Rooms::open`.
+    let opened = tokio::time::timeout(ROOM_TIMEOUT, app.rooms.open(&code)).await;
+    let farewell = match opened.unwrap_or(Err(RoomError::Unavailable)) {
         Ok(copy) => {
             app.tracker.spawn(socket::run(socket, copy));
             return;
@@ -123,10 +129,10 @@ async fn begin(app: Arc<App>, upgraded: UpgradeFut, code: RoomCode, from: IpAddr
             Guess::Free => Farewell::Unknown,
             Guess::Limited(_) => Farewell::Guessing,
         },
-        Err(RoomError::Unavailable) => Farewell::Overload(
-            "the room cannot be read at the moment",
-            crate::appender::busy_retry_ms(),
-        ),
+        Err(RoomError::Unavailable) => {
+            let retry_ms = crate::appender::busy_retry_ms();
+            Farewell::Overload("the room cannot be read at the moment", retry_ms)
+        }
     };
     socket::turn_away(socket, farewell).await;
 }

@@ -101,6 +101,10 @@ pub(super) async fn run(socket: Socket, copy: Arc<RoomCopy>) {
         copy,
         membership: None,
     };
+    socket
+        .socket
+        .peer
+        .await_join(socket.socket.app.clock.tenths());
     let mut end = socket.parse_first();
     if let End::NotYet = end {
         end = poll_fn(|context| socket.poll_in_place(context)).await;

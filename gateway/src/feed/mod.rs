@@ -65,7 +65,10 @@ pub(crate) async fn run(app: Arc<App>) {
         tokio::select! {
             event = events.recv() => match event {
                 Some(event) => feed.event(event),
-                None => return,
+                None => {
+                    let ended = Err("the subscriptions have ended".to_owned());
+                    return feed.app.readiness.set("feeds", ended);
+                }
             },
             Some(Ok(done)) = feed.work.join_next() => feed.done(done),
             _ = watch.tick() => feed.watch(),

@@ -61,7 +61,7 @@ pub(crate) struct Membership {
 }
 
 impl RoomCopy {
-    pub(super) fn new(
+    pub(crate) fn new(
         shard: ShardId,
         room: Room,
         totals: BTreeMap<ReactionKey, u64>,

@@ -129,6 +129,11 @@ impl Client {
             .expect("nothing came")
     }
 
+    /// As [`Client::next`], for as long as the caller likes.
+    pub(crate) async fn stream_next(&mut self) -> Received {
+        self.read().await
+    }
+
     /// The next text frame; pings are passed over.
     pub(crate) async fn text(&mut self) -> Value {
         loop {

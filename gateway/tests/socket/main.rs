@@ -10,3 +10,4 @@ mod slow_readers;
 mod silence;
 mod fallback;
 mod draining;
+mod failover;

@@ -236,6 +236,11 @@ host_token_keys = {{ first = "the first key, of 32 bytes or more" }}
         taps.map(|tap| (tap.id.page.0, tap.id.seq)).collect()
     }
 
+    /// The slot of a room.
+    pub(crate) fn slot(&self, code: &str) -> u16 {
+        self.shards.slot(self.shards.of(&code.parse().unwrap()))
+    }
+
     async fn redis<T: redis::FromRedisValue>(&self, shard: u16, command: &Cmd) -> T {
         let slot = self.shards.slot(shared::shards::ShardId(shard));
         self.rig.cluster.request(slot, command).await.unwrap()
