@@ -2,6 +2,7 @@
 
 use crate::support::{Gateway, rig, text};
 use redis::{Cmd, Value as RedisValue};
+use rig::Rig;
 use serde_json::json;
 use shared::counting::codec::decode;
 use shared::counting::entry::{Entry, RoomChange, RoomChangeKind};
@@ -131,15 +132,15 @@ async fn of_many_who_want_a_code_one_gets_it() {
 
 /// The changes of a room that stand in its shard's log.
 async fn log_of(code: &str) -> Vec<RoomChange> {
+    log_on(rig().await, code).await
+}
+
+/// As [`log_of`], on any rig.
+pub(crate) async fn log_on(rig: &Rig, code: &str) -> Vec<RoomChange> {
     let code = code.parse().unwrap();
     let shards = Shards::new(64);
     let shard = shards.of(&code);
-    let master = rig()
-        .await
-        .cluster
-        .master_of(shards.slot(shard))
-        .await
-        .unwrap();
+    let master = rig.cluster.master_of(shards.slot(shard)).await.unwrap();
     let client = redis::Client::open(format!("redis://{master}")).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut range = Cmd::new();

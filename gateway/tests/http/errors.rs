@@ -1,7 +1,9 @@
 //! Bad requests: each gets one clear answer that says what was wrong, where, and what would be right.
 
-use crate::support::{ADMIN_KEY, Call, Gateway, text};
+use crate::support::{ADMIN_KEY, Call, Gateway, PATIENCE, text};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 fn create(gateway: &Gateway) -> Call {
     gateway.call("POST", "/v1/rooms").bearer(ADMIN_KEY)
@@ -218,4 +220,26 @@ async fn paths_and_methods_that_are_none() {
         .get("/v1/rooms/!!")
         .await
         .problem(404, "unknown-room");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_is_not_waited_for_for_long() {
+    let gateway = Gateway::start().await;
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    let head = format!(
+        "POST /v1/rooms HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_KEY}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"title\""
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    tokio::time::timeout(PATIENCE, read)
+        .await
+        .expect("it ends by itself")
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(
+        answer.contains("urn:uproar:problem:body-timeout"),
+        "{answer}"
+    );
 }

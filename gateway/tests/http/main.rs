@@ -5,6 +5,8 @@
 mod support;
 mod rooms;
 mod changes;
+mod script;
+mod failover;
 mod tokens;
 mod errors;
 mod openapi;

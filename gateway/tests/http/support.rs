@@ -51,6 +51,11 @@ impl Gateway {
 
     /// With further lines for the section `[gateway]`.
     pub(crate) async fn start_with(lines: &str) -> Self {
+        Self::start_on(rig().await, lines).await
+    }
+
+    /// On another rig than the binary's.
+    pub(crate) async fn start_on(rig: &Rig, lines: &str) -> Self {
         let mut toml = String::new();
         if !lines.contains("admin_key") {
             toml.push_str(&format!("admin_key = \"{ADMIN_KEY}\"\n"));
@@ -71,7 +76,7 @@ drain_seconds = 2
 {toml}
 {lines}
 "#,
-            nodes = rig().await.redis_nodes(),
+            nodes = rig.redis_nodes(),
         );
         let settings = shared::service::main::settings_from_toml(&toml, Settings::read).unwrap();
         let listeners = Listeners::bind(&settings).await.unwrap();
@@ -204,7 +209,7 @@ impl Call {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .unwrap();
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         let mut request = Request::builder()
             .method(self.method.as_str())
             .uri(&self.path)

@@ -231,3 +231,25 @@ async fn nginx_without_http_1_1_is_named() {
     assert!(answer.starts_with("HTTP/1.0 426"), "{answer}");
     assert!(answer.contains("proxy_http_version 1.1"), "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_gateway_says_so_and_goes_on_answering() {
+    let gateway = Gateway::start_with("connections_max = 1").await;
+    let (code, _) = gateway.room().await;
+    let handshake = || {
+        let call = gateway.call("GET", &format!("/v1/rooms/{code}/socket"));
+        let call = call
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket");
+        let call = call.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        call.header("sec-websocket-version", "13")
+            .header("sec-websocket-protocol", "uproar.v1")
+    };
+    let first = handshake().open().await;
+    assert_eq!(first.status(), 101);
+    let _held = hyper::upgrade::on(first).await.unwrap();
+    let second = handshake().send().await;
+    second.problem(503, "unavailable");
+    assert!(second.headers.contains_key("retry-after"));
+    assert_eq!(gateway.get(&format!("/v1/rooms/{code}")).await.status, 200);
+}

@@ -1,7 +1,8 @@
 //! Who may do what: admin key and host tokens.
 
 use crate::support::{ADMIN_KEY, Gateway, text};
-use serde_json::json;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rooms_are_made_with_the_admin_key_only() {
@@ -111,5 +112,69 @@ host_token_key_id = "ID"
     assert!(
         text(&problem["detail"]).contains("new host link"),
         "{problem}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_ended_and_tokens_for_an_earlier_room_are_told_apart() {
+    let gateway = Gateway::start().await;
+    let (code, token) = gateway.room().await;
+    let key = "the first key, of 32 bytes or more";
+    let sign = |claims: &Value, id: &str| {
+        let mut header = Header::new(Algorithm::HS256);
+        header.kid = Some(id.to_owned());
+        let key = EncodingKey::from_secret(key.as_bytes()).unwrap();
+        jsonwebtoken::encode(&header, claims, &key).unwrap()
+    };
+    let claims = jsonwebtoken::dangerous::insecure_decode_claims::<Value>(&token).unwrap();
+    let with = |name: &str, value: Value| {
+        let mut changed = claims.clone();
+        changed[name] = value;
+        changed
+    };
+    for (token, status, name, hint) in [
+        (
+            sign(&with("exp", json!(1_000_000)), "first"),
+            401,
+            "credentials",
+            "expired",
+        ),
+        (
+            sign(&with("created_at_ms", json!(1)), "first"),
+            403,
+            "foreign-token",
+            "earlier room",
+        ),
+        (
+            sign(&with("room", json!("OTHER22")), "first"),
+            403,
+            "foreign-token",
+            "OTHER22",
+        ),
+        (
+            sign(&claims, "another"),
+            401,
+            "credentials",
+            "no longer in use",
+        ),
+        (
+            sign(&json!({"room": code}), "first"),
+            401,
+            "credentials",
+            "malformed",
+        ),
+    ] {
+        let problem = gateway
+            .patch(&code, &token, &json!({}))
+            .await
+            .problem(status, name);
+        assert!(text(&problem["detail"]).contains(hint), "{problem}");
+    }
+    assert_eq!(
+        gateway
+            .patch(&code, &sign(&claims, "first"), &json!({}))
+            .await
+            .status,
+        200
     );
 }
