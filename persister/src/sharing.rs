@@ -163,7 +163,9 @@ impl Sharing {
             // It may be ours; then nobody renews it, and it is free again in two seconds.
             Err(error) => return tracing::debug!(shard = shard.0, %error, "shard not claimed"),
         }
-        tracing::debug!(shard = shard.0, "shard taken");
+        // With the owner as it stands in Redis: it tells which process is at work for a shard.
+        let shown = shared::cluster::leases::hex(owner);
+        tracing::info!(shard = shard.0, owner = shown, "shard taken");
         let release = CancellationToken::new();
         self.ours.insert(shard, release.clone());
         self.watches.remove(&shard);

@@ -167,7 +167,9 @@ impl Run {
                     }
                 }
                 () = sleep_until(self.next_due.into()), if taps => {
-                    if self.tap(&mut socket).await.is_err() {
+                    // It may have changed just now.
+                    let taps = *self.plan.phase.borrow() == Phase::Tap;
+                    if taps && self.tap(&mut socket).await.is_err() {
                         return Parting::Broken;
                     }
                 }

@@ -7,6 +7,7 @@ use shared::room::RoomCode;
 use shared::shards::Shards;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -110,22 +111,23 @@ impl Kill {
     }
 }
 
-/// The index of the service at work: the one that names the lease's owner among its metrics, or, where no lease is
-/// asked for, the first one with phones.
+/// The index of the service at work: the one that has logged that it is the lease's owner, or, where no lease is asked
+/// for, the first one with phones.
 async fn at_work(stack: &Stack, kind: &str, owner: Option<&str>) -> anyhow::Result<usize> {
-    let operations: Vec<SocketAddr> = {
+    let services: Vec<(SocketAddr, PathBuf)> = {
         let mut services = stack.services();
+        let services = services.of_kind(kind)?.iter();
         services
-            .of_kind(kind)?
-            .iter()
-            .map(rig::Service::operations)
+            .map(|service| (service.operations(), service.log().to_owned()))
             .collect()
     };
-    for (index, address) in operations.into_iter().enumerate() {
-        let (_, metrics) = rig::get(address, "/metrics").await?;
+    for (index, (operations, log)) in services.into_iter().enumerate() {
         let is_at_work = match owner {
-            Some(owner) => metrics.contains(owner),
-            None => rig::metric(&metrics, "uproar_gateway_connections", "") > 0.0,
+            Some(owner) => std::fs::read_to_string(log)?.contains(owner),
+            None => {
+                let (_, metrics) = rig::get(operations, "/metrics").await?;
+                rig::metric(&metrics, "uproar_gateway_sockets", "") > 0.0
+            }
         };
         if is_at_work {
             return Ok(index);

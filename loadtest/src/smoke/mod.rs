@@ -172,6 +172,8 @@ async fn settle(
     seen: &[Arc<Seen>],
     progress: &impl Fn(&str),
 ) -> anyhow::Result<()> {
+    // On a busy machine a phone may hear of it late, and tap once more.
+    sleep(COOLDOWN).await;
     let settled = wait_for(SETTLE_WITHIN, "every tap is answered", async || {
         Ok(crowd.board.waiting.load(Relaxed) == 0)
     });
