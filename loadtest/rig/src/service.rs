@@ -243,7 +243,8 @@ pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
     let program = folder.join(format!("uproar-{name}"));
     let build = format!("cargo build --profile {profile} -p {name}");
     let built = modified(&program);
-    let built = built.with_context(|| format!("{} is missing; {build}", program.display()))?;
+    let built =
+        built.with_context(|| format!("{} is missing: run `{build}`", program.display()))?;
     // Cargo writes beside a binary what it was made from, sources of other crates in the workspace included.
     let sources = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
     for source in sources
@@ -254,7 +255,7 @@ pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
         let newer = modified(Path::new(source)).is_ok_and(|changed| changed > built);
         ensure!(
             !newer,
-            "{} is older than {source}; {build}",
+            "{} is older than {source}: run `{build}`",
             program.display()
         );
     }
