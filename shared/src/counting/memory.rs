@@ -16,9 +16,10 @@ use hashbrown::HashTable;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
-/// Length of an epoch in log time. Shorter ones would mean more look-ups a tap for the same span, longer ones more
-/// memory beyond what is needed.
-pub const EPOCH_MS: u64 = 40_000;
+/// Length of an epoch in log time. A tap is remembered for 150 to 200 s: one tap's entries lie within 145 s (see
+/// [`super::freshness::TRANSIT_MAX_MS`]). Shorter epochs would mean more look-ups a tap for the same span, longer ones
+/// more memory beyond what is needed.
+pub const EPOCH_MS: u64 = 50_000;
 /// How many epochs before the entry's own are asked.
 pub const EPOCHS_BEFORE: u64 = 3;
 
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_tap_is_remembered_for_at_least_three_epochs_and_at_most_four() {
-        for (first, last_seen) in [(0, 159_999), (39_999, 159_999), (40_000, 199_999)] {
+        for (first, last_seen) in [(0, 199_999), (49_999, 199_999), (50_000, 249_999)] {
             let mut memory = at(first);
             memory.see(tap(1));
             memory.advance(last_seen);
@@ -247,7 +248,7 @@ mod tests {
         /// Whatever phones do, a memory rebuilt at any point decides as the one that was there all along.
         #[test]
         fn a_rebuilt_memory_agrees_with_a_live_one(
-            steps in prop::collection::vec((0..50_000u64, 0..3u64, 1..200u32), 1..200),
+            steps in prop::collection::vec((0..60_000u64, 0..3u64, 1..200u32), 1..200),
             cut in any::<prop::sample::Index>(),
         ) {
             let mut log_ms = 1_000_000;

@@ -10,6 +10,7 @@ pub mod codec;
 mod wire;
 mod open_batch;
 pub mod outbox;
+pub mod freshness;
 pub mod memory;
 pub mod producers;
 pub mod fold;

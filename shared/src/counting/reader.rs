@@ -23,8 +23,8 @@ use super::producers::Producers;
 pub use super::fold::Folded;
 
 /// The log is kept this long before the smaller of both readers' offsets. A rebuild reads up to
-/// four epochs (160 s) before the offset; the rest is slack.
-pub const TRIM_BEHIND_MS: u64 = 200_000;
+/// four epochs (200 s) before the offset; the rest is slack.
+pub const TRIM_BEHIND_MS: u64 = 240_000;
 /// Producers are forgotten after this much log time: many times what a batch can still reach the log in
 /// ([`super::outbox::VOID_AFTER_MS`]), and short enough that dead gateways leave nothing.
 pub const PRODUCER_FORGOTTEN_AFTER_MS: u64 = 600_000;

@@ -285,18 +285,18 @@ fn a_commit_says_what_to_store() {
 fn a_rebuild_reads_from_before_the_offset_and_tells_only_head_counts() {
     let mark = ProducerMark {
         number: 2,
-        log_ms: START + 130_000,
+        log_ms: START + 170_000,
     };
     let mut reader = Reader::new();
-    reader.loaded(at(130_000), [(ProducerId(1), mark)]);
+    reader.loaded(at(170_000), [(ProducerId(1), mark)]);
     assert!(!reader.is_live());
     let cursor = reader.cursor().expect("loaded");
     assert!(
-        cursor < at(10_000),
-        "it must read at least 120 s before the offset: {cursor}"
+        cursor < at(20_000),
+        "it must read at least 150 s before the offset: {cursor}"
     );
     let mut people = 0;
-    let before = [batch(10_000, 1, &[1]), batch(130_000, 2, &[2])];
+    let before = [batch(20_000, 1, &[1]), batch(170_000, 2, &[2])];
     reader
         .read(&before, false, HELD, &mut |_, folded| match folded {
             Folded::People { people: told, .. } => people += told,
@@ -307,26 +307,26 @@ fn a_rebuild_reads_from_before_the_offset_and_tells_only_head_counts() {
     assert!(reader.is_live());
     assert_eq!(
         (reader.committed_offset(), reader.folded_offset()),
-        (at(130_000), at(130_000))
+        (at(170_000), at(170_000))
     );
     let told = read(
         &mut reader,
-        &[batch(130_001, 2, &[9]), batch(130_002, 3, &[1, 2, 3])],
+        &[batch(170_001, 2, &[9]), batch(170_002, 3, &[1, 2, 3])],
     );
-    assert_eq!(told, Ok(vec!["130002:[3]".into()]));
+    assert_eq!(told, Ok(vec!["170002:[3]".into()]));
 }
 
 #[test]
 fn a_log_without_the_entry_at_the_offset_is_refused() {
-    for (entries, reached_end) in [(vec![], true), (vec![batch(140_000, 3, &[1])], false)] {
+    for (entries, reached_end) in [(vec![], true), (vec![batch(180_000, 3, &[1])], false)] {
         let mut reader = Reader::new();
-        reader.loaded(at(130_000), []);
+        reader.loaded(at(170_000), []);
         let read = reader.read(&entries, reached_end, HELD, &mut |_, _| panic!("told"));
-        assert_eq!(read, Err(ReadError::OffsetMissing(at(130_000))));
+        assert_eq!(read, Err(ReadError::OffsetMissing(at(170_000))));
         assert_eq!(reader.cursor(), None);
     }
     let mut reader = Reader::new();
-    reader.loaded(at(130_000), []);
+    reader.loaded(at(170_000), []);
     reader
         .read(&[batch(1_000, 1, &[1])], false, HELD, &mut |_, _| {})
         .expect("cut short");
@@ -336,8 +336,14 @@ fn a_log_without_the_entry_at_the_offset_is_refused() {
 #[test]
 fn the_log_is_kept_behind_the_slower_reader() {
     let id = |ms| EntryId { ms, seq: 3 };
-    assert_eq!(trim_before_ms(id(500_000), id(900_000)), Some(300_000));
-    assert_eq!(trim_before_ms(id(900_000), id(500_000)), Some(300_000));
+    assert_eq!(
+        trim_before_ms(id(500_000), id(900_000)),
+        Some(500_000 - TRIM_BEHIND_MS)
+    );
+    assert_eq!(
+        trim_before_ms(id(900_000), id(500_000)),
+        Some(500_000 - TRIM_BEHIND_MS)
+    );
     assert_eq!(trim_before_ms(id(500_000), EntryId::ZERO), None);
     assert_eq!(trim_before_ms(id(TRIM_BEHIND_MS), id(500_000)), None);
 }
