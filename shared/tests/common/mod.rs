@@ -1,0 +1,3 @@
+//! What several test programs of this crate use.
+
+pub(crate) mod commit_model;
