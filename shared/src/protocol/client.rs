@@ -1,9 +1,11 @@
 //! What a client sends, and how it is read: on the hot path, so a tap is read in one pass and without an allocation.
 
 use crate::room::ReactionKey;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::marker::PhantomData;
 
 /// Who joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -162,11 +164,11 @@ impl<'de> Visitor<'de> for FrameSeed<'_> {
         let frame = match name {
             FrameName::Tap => {
                 *self.name = Some("tap");
-                ClientFrame::Tap(map.next_value()?)
+                ClientFrame::Tap(map.next_value::<Object<TapFrame>>()?.0)
             }
             FrameName::Join => {
                 *self.name = Some("join");
-                ClientFrame::Join(map.next_value()?)
+                ClientFrame::Join(map.next_value::<Object<Join>>()?.0)
             }
             FrameName::Ping => {
                 map.next_value::<IgnoredAny>()?;
@@ -184,6 +186,27 @@ impl<'de> Visitor<'de> for FrameSeed<'_> {
             ));
         }
         Ok(frame)
+    }
+}
+
+/// A value that is written as an object: what serde derives would take an array of the fields, too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
 }
 
@@ -316,6 +339,7 @@ mod tests {
         for wrong in [
             r#"{"tap":null}"#,
             r#"{"tap":[]}"#,
+            r#"{"tap":["clap",1,0]}"#,
             r#"{"tap":"clap"}"#,
             r#"{"tap":17}"#,
         ] {

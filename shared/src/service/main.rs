@@ -61,7 +61,7 @@ pub fn command(about: About) -> Command {
         .long("check-config")
         .action(ArgAction::SetTrue)
         .help(
-            "Read the settings, say what is wrong with them (exit code 78) or nothing (0), and end",
+            "Read the settings, say what is wrong with them (exit code 78) or that they are right (0), and end",
         );
     let print = Arg::new("print-config")
         .long("print-config")

@@ -3,32 +3,26 @@
 //! Whatever goes wrong, the way on is the same: discard everything and load again. So there is one place where errors
 //! end up, and no state that could be half right.
 
-use crate::commit::{self, Refusal};
+mod steps;
+
 use crate::expiry;
 use crate::load;
-use crate::metrics::{Cause, Metrics, Outcome};
+use crate::metrics::{Cause, Metrics};
 use crate::state::State;
-use shared::cluster::client::LogRead;
-use shared::cluster::scripts::COMMIT;
-use shared::cluster::{Cluster, RequestError};
+use shared::cluster::Cluster;
 use shared::counting::ids::Nonce;
-use shared::counting::reader::{Folded, ReadError, Reader};
+use shared::counting::reader::{ReadError, Reader};
 use shared::shards::ShardId;
-use shared::ticks::FeedMessage;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// An idle shard shows that it is served, and hosts get head counts, this often.
-const PULSE: Duration = Duration::from_secs(1);
 /// How often expired rooms are looked for, and unused totals forgotten.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// The pause before a load after a failure; it doubles up to the other. A failover takes some seconds: short enough to be
 /// back soon after it, long enough not to add to it.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// The pause before a read is repeated that replicas had not confirmed; the WAIT in it has taken its time already.
-const NOT_STABLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// What all shards of this instance share.
 #[derive(Debug, Clone)]
@@ -246,171 +240,6 @@ impl Shard {
         )
     }
 
-    /// One read of the log, folded; whether it reached the end. Repeated until it is stable.
-    async fn read(&mut self, let_go: &CancellationToken) -> Result<bool, Failure> {
-        let skipped = self.reader.skipped();
-        let mut tries = 0_u32;
-        loop {
-            let read = self.read_once().await?;
-            let offset = self.reader.committed_offset();
-            let state = &mut self.state;
-            let mut sink = |id, folded: Folded<'_>| state.fold(id, folded);
-            let folded = self
-                .reader
-                .read(&read.entries, read.reached_end, read.barrier, &mut sink);
-            match folded {
-                Ok(()) => {
-                    self.entries += read
-                        .entries
-                        .iter()
-                        .filter(|entry| entry.id > offset)
-                        .count() as u64;
-                    self.common.metrics.skipped(skipped, self.reader.skipped());
-                    if read.unreplicated {
-                        self.common.metrics.unreplicated.inc();
-                    }
-                    return Ok(read.reached_end);
-                }
-                Err(ReadError::NotStable) => {
-                    self.common.metrics.not_stable.inc();
-                    tries += 1;
-                    if tries == 10 {
-                        tracing::warn!(
-                            shard = self.shard.0,
-                            "the replicas do not confirm what is read; nothing is counted until they do"
-                        );
-                    }
-                    if let_go.is_cancelled() {
-                        return Ok(true);
-                    }
-                    sleep(NOT_STABLE_PAUSE).await;
-                    // A failover may be why; its news must not wait for the end of this loop.
-                    self.ensure_loaded().await?;
-                }
-                Err(ReadError::LeaseLost) => return Err(Failure::LeaseLost),
-                Err(why @ (ReadError::NewerVersion { .. } | ReadError::OffsetMissing(_))) => {
-                    return Err(Failure::Stop(why));
-                }
-                Err(why @ ReadError::OutOfOrder(_)) => {
-                    return Err(Failure::Again("out_of_order", why.into()));
-                }
-            }
-        }
-    }
-
-    async fn read_once(&mut self) -> Result<LogRead, Failure> {
-        let Some(cursor) = self.reader.cursor() else {
-            return Err(Failure::Again(
-                "unloaded",
-                anyhow::anyhow!("the reader holds nothing"),
-            ));
-        };
-        let Common {
-            cluster,
-            read_entries_max,
-            owner,
-            ..
-        } = &self.common;
-        cluster
-            .read_log(
-                self.shard,
-                cursor,
-                *read_entries_max,
-                &self.lease_key,
-                *owner,
-            )
-            .await
-            .map_err(|error| {
-                Failure::Again("read", anyhow::Error::new(error).context("reading the log"))
-            })
-    }
-
-    /// Commits what was folded, if there is anything, and publishes what is untold: at the end of the log, or, while a
-    /// backlog is worked off, once an interval.
-    async fn commit(&mut self, at_end: bool) -> Result<(), Failure> {
-        let pulse = self
-            .pulsed
-            .is_none_or(|pulsed| pulsed.elapsed() + self.common.tick_interval / 2 >= PULSE);
-        let publish = at_end || self.published.elapsed() >= self.common.tick_interval;
-        let nothing_new = self.reader.folded_offset() == self.reader.committed_offset();
-        if nothing_new && !(publish && (pulse || self.state.has_untold())) {
-            return Ok(());
-        }
-        self.learn_missing().await?;
-        let log_now_ms = self.common.cluster.log_now_ms(self.shard);
-        let rooms = self.state.prepare();
-        let message = (publish && (pulse || self.state.has_untold()))
-            .then(|| FeedMessage::Tick(self.state.tick(log_now_ms, pulse)).encode());
-        let published = message.is_some();
-        let Some(commit) = self.reader.commit() else {
-            return Err(Failure::Again(
-                "unloaded",
-                anyhow::anyhow!("the reader holds nothing"),
-            ));
-        };
-        let Common { cluster, owner, .. } = &self.common;
-        let request = commit::request(
-            cluster.shards(),
-            self.shard,
-            *owner,
-            &commit,
-            message,
-            &rooms,
-        );
-        let answer = cluster
-            .script(self.shard, &COMMIT, &request.keys, &request.arguments)
-            .await;
-        let outcome = answer.map(|answer| commit::outcome(&answer));
-        self.common
-            .metrics
-            .commits
-            .get_or_create(&Outcome {
-                outcome: label(&outcome),
-            })
-            .inc();
-        match outcome {
-            Ok(Ok(())) => commit.succeeded(),
-            Ok(Err(Refusal::Owner)) => return Err(Failure::LeaseLost),
-            Ok(Err(refusal)) => {
-                let error = anyhow::anyhow!("the commit was refused: {}", refusal.as_str());
-                return Err(Failure::Again("commit", error));
-            }
-            // It may have been done. The next load shows it.
-            Err(error) => {
-                return Err(Failure::Again(
-                    "commit",
-                    anyhow::Error::new(error).context("committing"),
-                ));
-            }
-        }
-        let counted = self.state.take_counted();
-        self.common
-            .metrics
-            .committed(std::mem::take(&mut self.entries), counted, log_now_ms);
-        if published {
-            self.published = Instant::now();
-            if pulse {
-                self.pulsed = Some(self.published);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the totals that the commit adds to and that are not known.
-    async fn learn_missing(&mut self) -> Result<(), Failure> {
-        let missing = self.state.missing();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let totals = load::totals(&self.common.cluster, self.shard, missing)
-            .await
-            .map_err(|error| Failure::Again("totals", error))?;
-        for (room, totals) in totals {
-            self.state.learn(room, totals);
-        }
-        Ok(())
-    }
-
     async fn keep_house(&mut self) {
         if self
             .housekept
@@ -429,16 +258,5 @@ impl Shard {
                 "rooms did not expire"
             );
         }
-    }
-}
-
-fn label(outcome: &Result<Result<(), Refusal>, RequestError>) -> &'static str {
-    match outcome {
-        Ok(Ok(())) => "done",
-        Ok(Err(refusal)) => refusal.as_str(),
-        Err(RequestError::NotDone(_)) => "not_done",
-        Err(RequestError::Unknown(_)) => "unknown",
-        Err(RequestError::OutOfMemory) => "out_of_memory",
-        Err(RequestError::Refused(_)) => "refused",
     }
 }
