@@ -6,12 +6,17 @@ import { get, make, text } from "./page.js";
  * @param {HTMLInputElement} field
  */
 async function copy(field) {
+  const { type } = field;
+  // A masked field cannot be copied from.
+  field.type = "text";
   field.select();
   try {
     await navigator.clipboard.writeText(field.value);
     return true;
   } catch {
     return document.execCommand("copy");
+  } finally {
+    field.type = type;
   }
 }
 
@@ -21,7 +26,9 @@ async function copy(field) {
  */
 export function share(code, links) {
   const rows = Object.entries(links).map(([kind, link]) => {
-    const field = make("input", { readonly: "", value: link, id: `link-${kind}`, dir: "ltr", spellcheck: "false" });
+    const field = make("input", { readonly: "", value: link, id: `link-${kind}`, dir: "ltr", autocomplete: "off", spellcheck: "false" });
+    // Whoever reads the host's link from a shared screen could run the room.
+    if (kind === "host") field.type = "password";
     field.addEventListener("focus", () => field.select());
     const button = make("button", { type: "button", class: "button" }, text("copy"));
     button.addEventListener("click", async () => {
