@@ -23,6 +23,10 @@ export function keyFor(label, taken) {
   }
 }
 
+/** Emoji that suit a talk, with their names in the visitor's language. */
+export const suggestions = () =>
+  text("suggestions").split(", ").map((one) => /** @type {[string, string]} */ (one.split(/ (.*)/, 2)));
+
 /**
  * @param {HTMLElement} place
  * @param {() => void} changed
@@ -35,9 +39,7 @@ export function editor(place, changed) {
   const chips = make("div", { class: "chips", role: "group", "aria-label": text("suggestions_name") });
   place.replaceChildren(list, chips, add);
 
-  for (const suggestion of text("suggestions").split(", ")) {
-    const [emoji, ...words] = suggestion.split(" ");
-    const label = words.join(" ");
+  for (const [emoji, label] of suggestions()) {
     const chip = make("button", { type: "button", class: "chip emoji", "aria-label": text("add_this", { label }) }, emoji);
     chip.title = label;
     chip.addEventListener("click", () => {

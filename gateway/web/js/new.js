@@ -1,7 +1,7 @@
 // Makes a room, and then hands out its links.
 
 import { call } from "./api.js";
-import { cooldowns, editor } from "./editor.js";
+import { cooldowns, editor, suggestions } from "./editor.js";
 import { data, get, text } from "./page.js";
 import { share } from "./share.js";
 
@@ -11,7 +11,9 @@ const say = (/** @type {string} */ words) => {
   get("notice").textContent = words;
 };
 const palette = editor(get("palette"), () => say(""));
-palette.set(data.palette ?? []);
+// The standard palette, as the visitor calls it.
+const names = new Map(suggestions());
+palette.set((data.palette ?? []).map((entry) => ({ ...entry, label: names.get(entry.emoji) ?? entry.label })));
 const cooldown = /** @type {HTMLSelectElement} */ (get("cooldown"));
 cooldowns(cooldown, 3000, data.lang);
 

@@ -48,7 +48,7 @@ test("a room is made on the page, and its links and QR code lead to it", async (
   await page.click("#create");
   await page.getByText("This key is not right").waitFor();
   await page.fill("#key", rig.admin_key);
-  await page.getByRole("button", { name: "Add Fire" }).click();
+  await page.getByRole("button", { name: "Add Idea" }).click();
   await page.selectOption("#cooldown", "1000");
   await page.click("#create");
   await page.getByRole("heading", { name: "“Made by hand” is open" }).waitFor();
@@ -59,7 +59,7 @@ test("a room is made on the page, and its links and QR code lead to it", async (
   await until(() => page.$eval("#qr", (qr) => /** @type {HTMLImageElement} */ (qr).complete), "the QR code is there");
   assert.equal(await scan(page), links[0]);
   const phone = await join(`/${code}`);
-  assert.equal(await phone.locator('.pad[data-key="fire"]').count(), 1);
+  assert.equal(await phone.locator('.pad[data-key="idea"]').count(), 1);
   const host = await open(new URL(links[2]).pathname + new URL(links[2]).hash);
   await joined(host);
 });
@@ -109,16 +109,16 @@ test("a host sees people and taps, and changes title, palette and cooldown", asy
   await host.fill("#title-field", "After");
   await host.selectOption("#cooldown", "1000");
   await host.getByRole("button", { name: "Remove" }).nth(1).click();
-  await host.getByRole("button", { name: "Add Fire" }).click();
+  await host.getByRole("button", { name: "Add Idea" }).click();
   await host.click("#save");
   await host.getByText("Saved").waitFor();
   await phone.getByRole("heading", { name: "After" }).waitFor();
   const keys = await phone.$$eval(".pad", (pads) => pads.map((pad) => /** @type {HTMLElement} */ (pad).dataset.key));
-  assert.deepEqual(keys, ["clap", "laugh", "party", "mind", "ask", "fire"]);
+  assert.deepEqual(keys, ["clap", "laugh", "party", "mind", "ask", "idea"]);
   assert.equal(await shown(phone, "clap"), 1, "what stays keeps its total");
   await phone.waitForSelector("body:not(.cooling)");
-  await tap(phone, "fire");
-  await until(async () => (await room.totals()).fire === 1, "the new one counts");
+  await tap(phone, "idea");
+  await until(async () => (await room.totals()).idea === 1, "the new one counts");
 
   await host.getByRole("button", { name: "Paused" }).click();
   await phone.waitForSelector('body[data-state="paused"]');
