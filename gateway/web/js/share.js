@@ -25,7 +25,8 @@ async function copy(field) {
  * @param {Record<string, string>} links by kind: audience, stage, host
  */
 export function share(code, links) {
-  const rows = Object.entries(links).map(([kind, link]) => {
+  const rows = ["audience", "stage", "host"].map((kind) => {
+    const link = links[kind];
     const field = make("input", { readonly: "", value: link, id: `link-${kind}`, dir: "ltr", autocomplete: "off", spellcheck: "false" });
     // Whoever reads the host's link from a shared screen could run the room.
     if (kind === "host") field.type = "password";

@@ -76,10 +76,10 @@ test("the README's picture: a phone and a stage", async () => {
       .stage { width: 796px; border-radius: 10px } .phone { height: 500px; border-radius: 26px; border: 7px solid #0b0910 }
       </style><img class="stage" src="${url(slide)}"><img class="phone" src="${url(hand)}">`);
     await page.waitForFunction(() => [...document.images].every((image) => image.complete));
-    // A copy of it stands in gateway/web/readme.jpg; renew it when the pages change.
-    await page.screenshot({ path: `${output}readme.jpg`, type: "jpeg", quality: 88 });
+    // A copy of it stands in gateway/web/readme.png; renew it when the pages change.
+    await page.screenshot({ path: `${output}readme.png` });
     await context.close();
-    assert.ok(readFileSync(`${output}readme.jpg`).length > 20_000);
+    assert.ok(readFileSync(`${output}readme.png`).length > 20_000);
   } finally {
     await stop();
   }
