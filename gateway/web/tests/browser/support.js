@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -58,8 +58,16 @@ export async function order(...orders) {
 /** A name that is not `localhost`, so that the page is no secure context, as on a LAN address. */
 export const LAN_NAME = "uproar-lan.test";
 
+/** The system's Chromium, under the names that distributions give it. */
+function chromiumPath() {
+  const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+  const folders = (process.env.PATH ?? "").split(":");
+  const found = names.flatMap((name) => folders.map((folder) => `${folder}/${name}`)).find((path) => existsSync(path));
+  return process.env.CHROMIUM ?? found ?? assert.fail("no Chromium: install the package chromium, or name it in CHROMIUM");
+}
+
 export const browser = await chromium.launch({
-  executablePath: process.env.UPROAR_CHROMIUM ?? "/usr/bin/chromium",
+  executablePath: chromiumPath(),
   // Playwright switches the back-forward cache off; a test is about it.
   ignoreDefaultArgs: ["--disable-back-forward-cache"],
   args: [
