@@ -1,10 +1,12 @@
-//! What the commit script does, as a plain function: the simulation's Redis commits by it, and the differential test
-//! holds the real script against it.
+//! What the commit script does, as plain functions: the simulation's Redis commits by them, and the differential test
+//! holds the real script against them.
 
 use shared::counting::ids::{EntryId, Nonce, ProducerId};
 use shared::counting::reader::ProducerMark;
 use shared::room::{ReactionKey, RoomCode};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) type Totals = BTreeMap<ReactionKey, u64>;
 
 /// A key that the script touches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +16,7 @@ pub(crate) enum Key {
     Producers,
     Activity,
     Totals(RoomCode),
+    Room(RoomCode),
 }
 
 /// What a shard's keys hold, as far as the script goes.
@@ -23,7 +26,11 @@ pub(crate) struct CommitModel {
     pub(crate) beat: u64,
     pub(crate) offset: EntryId,
     pub(crate) producers: BTreeMap<ProducerId, ProducerMark>,
-    pub(crate) totals: BTreeMap<(RoomCode, ReactionKey), u64>,
+    /// Log time of each room's last tap or change.
+    pub(crate) activity: BTreeMap<RoomCode, u64>,
+    pub(crate) totals: BTreeMap<RoomCode, Totals>,
+    /// Versions of the rooms that are there.
+    pub(crate) rooms: BTreeMap<RoomCode, u64>,
     /// Keys that hold a value of another type.
     pub(crate) strange: BTreeSet<Key>,
 }
@@ -34,47 +41,65 @@ pub(crate) struct CommitCommand {
     pub(crate) owner: Nonce,
     pub(crate) expected: EntryId,
     pub(crate) offset: EntryId,
-    pub(crate) totals: BTreeMap<(RoomCode, ReactionKey), u64>,
     pub(crate) changed_producers: Vec<(ProducerId, ProducerMark)>,
     pub(crate) forgotten_producers: Vec<ProducerId>,
+    pub(crate) rooms: Vec<RoomCommit>,
+}
+
+/// One room's part of a commit.
+#[derive(Debug, Clone)]
+pub(crate) struct RoomCommit {
+    pub(crate) code: RoomCode,
+    pub(crate) begins: Begins,
+    /// For an expired room: which version of it expired.
+    pub(crate) version: u64,
+    pub(crate) active_ms: Option<u64>,
+    pub(crate) totals: Totals,
+}
+
+/// What a room's totals begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begins {
+    Kept,
+    Created,
+    Expired,
 }
 
 /// What the script answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitReply {
     Done,
-    NotOwner,
-    OtherOffset,
-    /// The last entry folded is not in the log.
-    EntryMissing,
     /// A key holds a value of another type.
-    StrangeKey,
+    Type,
+    /// The lease is another's.
+    Owner,
+    /// Another commit came between.
+    Offset,
+    /// The last entry folded is not in the log.
+    Log,
 }
 
 impl CommitModel {
-    /// Checks all before it changes anything; `is_in_log` tells whether an entry is.
+    /// Checks all before anything is changed; `is_in_log` tells whether an entry is.
     pub(crate) fn check(
         &self,
         command: &CommitCommand,
         is_in_log: impl Fn(EntryId) -> bool,
     ) -> CommitReply {
-        let totals = command
-            .totals
-            .keys()
-            .map(|(room, _)| Key::Totals(room.clone()));
         let fixed = [Key::Aggregator, Key::Log, Key::Producers, Key::Activity];
-        if fixed
+        let of_room =
+            |room: &RoomCommit| [Key::Totals(room.code.clone()), Key::Room(room.code.clone())];
+        let mut touched = fixed
             .into_iter()
-            .chain(totals)
-            .any(|key| self.strange.contains(&key))
-        {
-            CommitReply::StrangeKey
+            .chain(command.rooms.iter().flat_map(of_room));
+        if touched.any(|key| self.strange.contains(&key)) {
+            CommitReply::Type
         } else if self.owner != Some(command.owner) {
-            CommitReply::NotOwner
+            CommitReply::Owner
         } else if self.offset != command.expected {
-            CommitReply::OtherOffset
-        } else if command.offset != EntryId::ZERO && !is_in_log(command.offset) {
-            CommitReply::EntryMissing
+            CommitReply::Offset
+        } else if command.offset != command.expected && !is_in_log(command.offset) {
+            CommitReply::Log
         } else {
             CommitReply::Done
         }
@@ -84,13 +109,33 @@ impl CommitModel {
     pub(crate) fn apply(&mut self, command: &CommitCommand) {
         self.beat += 1;
         self.offset = command.offset;
-        for (key, total) in &command.totals {
-            self.totals.insert(key.clone(), *total);
-        }
         self.producers
             .extend(command.changed_producers.iter().copied());
         for producer in &command.forgotten_producers {
             self.producers.remove(producer);
+        }
+        for room in &command.rooms {
+            self.apply_room(room);
+        }
+    }
+
+    fn apply_room(&mut self, room: &RoomCommit) {
+        if room.begins != Begins::Kept {
+            self.totals.remove(&room.code);
+        }
+        if room.begins == Begins::Expired {
+            self.activity.remove(&room.code);
+            if self.rooms.get(&room.code) == Some(&room.version) {
+                self.rooms.remove(&room.code);
+            }
+        }
+        if !room.totals.is_empty() {
+            let totals = self.totals.entry(room.code.clone()).or_default();
+            totals.extend(room.totals.iter().map(|(key, total)| (key.clone(), *total)));
+        }
+        if let Some(active_ms) = room.active_ms {
+            let active = self.activity.entry(room.code.clone()).or_default();
+            *active = active_ms.max(*active);
         }
     }
 }

@@ -138,7 +138,13 @@ impl World {
         }
         let mut totals = BTreeMap::new();
         for group in &self.groups {
-            totals.extend(group.nodes[group.master].data.aggregator.totals.clone());
+            for (code, of_room) in &group.nodes[group.master].data.aggregator.totals {
+                totals.extend(
+                    of_room
+                        .iter()
+                        .map(|(key, of)| ((code.clone(), key.clone()), *of)),
+                );
+            }
         }
         if totals != rows {
             return Err(format!("totals {totals:?}, rows {rows:?}"));

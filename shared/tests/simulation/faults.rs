@@ -1,7 +1,7 @@
 //! What goes wrong, when and for how long: all drawn from the seed before the history begins.
 
+use crate::common::random::Random;
 use crate::phone::ConnectionId;
-use crate::random::Random;
 use crate::redis::Kind;
 use crate::world::{Event, ProcessId, Role, World};
 

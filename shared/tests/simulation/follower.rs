@@ -1,6 +1,6 @@
 //! The two readers of a shard as processes: leases, reads behind the barrier, commits to Redis or to Postgres.
 
-use crate::common::commit_model::{CommitCommand, CommitReply};
+use crate::common::commit_model::{Begins, CommitCommand, CommitReply, RoomCommit, Totals};
 use crate::executor::{Filled, Shared, Value};
 use crate::plants::{Filter, barrier};
 use crate::postgres::{self, Query, Row};
@@ -12,11 +12,11 @@ use shared::counting::fold::Folded;
 use shared::counting::ids::{EntryId, Nonce, ProducerId, TapId};
 use shared::counting::lease::LeaseWatch;
 use shared::counting::reader::{ProducerMark, RawEntry, ReadError};
-use shared::room::{ReactionKey, RoomCode};
+use shared::room::RoomCode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-type Totals = BTreeMap<(RoomCode, ReactionKey), u64>;
+type AllTotals = BTreeMap<RoomCode, Totals>;
 
 /// One process's part in one shard.
 struct Follower {
@@ -30,7 +30,7 @@ struct Follower {
     loaded: EntryId,
     /// Folded and not committed.
     rows: Vec<Row>,
-    totals: Totals,
+    totals: AllTotals,
 }
 
 /// Why a turn with the lease is over.
@@ -55,7 +55,7 @@ pub(crate) async fn follow(world: Shared, process: ProcessId, kind: Kind, shard:
         filter: Filter::default(),
         loaded: EntryId::ZERO,
         rows: Vec::new(),
-        totals: Totals::new(),
+        totals: AllTotals::new(),
     };
     let mut watch = LeaseWatch::default();
     loop {
@@ -171,7 +171,8 @@ impl Follower {
                         .or_default()
                         .extend(taps.iter().map(|tap| tap.id));
                     for tap in taps {
-                        *totals.entry((room.clone(), tap.key.clone())).or_default() += 1;
+                        let totals = totals.entry(room.clone()).or_default();
+                        *totals.entry(tap.key.clone()).or_default() += 1;
                         rows.push(Row {
                             id: tap.id,
                             room: room.clone(),
@@ -222,9 +223,9 @@ impl Follower {
                 owner: self.nonce,
                 expected: plan.expected,
                 offset: plan.offset,
-                totals: self.totals.clone(),
                 changed_producers: plan.changed_producers,
                 forgotten_producers: plan.forgotten_producers,
+                rooms: self.totals.iter().map(kept).collect(),
             });
             let reply = ask(&self.world, self.process, self.shard, command).await;
             matches!(reply, Some(Reply::Committed(CommitReply::Done)))
@@ -277,6 +278,16 @@ impl Follower {
                 line()
             )
         });
+    }
+}
+
+fn kept((code, totals): (&RoomCode, &Totals)) -> RoomCommit {
+    RoomCommit {
+        code: code.clone(),
+        begins: Begins::Kept,
+        version: 0,
+        active_ms: None,
+        totals: totals.clone(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::checks::Summary;
 use crate::common::commit_model::CommitCommand;
+use crate::common::random::Random;
 use crate::executor::Executor;
 use crate::phone::{Phone, ToPhone, Way};
 use crate::plants::Plant;
 use crate::postgres::Ledger;
-use crate::random::Random;
 use crate::redis::Group;
 use crate::rooms;
 use crate::world::{Event, Role, World};
@@ -98,8 +98,12 @@ impl World {
                 continue;
             }
             let delay_ms = self.random.delay(1, 2_000);
-            for ((room, key), total) in &command.totals {
-                let room = self.rooms.index(room);
+            let totals = command
+                .rooms
+                .iter()
+                .flat_map(|room| room.totals.iter().map(|of| (&room.code, of)));
+            for (code, (key, total)) in totals {
+                let room = self.rooms.index(code);
                 let key = self.rooms.key_index(key);
                 self.after(
                     delay_ms,

@@ -1,13 +1,13 @@
 //! The model's clock, its queue of events, and the processes that they reach.
 
 use crate::checks::Checks;
+use crate::common::random::Random;
 use crate::executor::{Shared, SlotId, SlotState, Task, TaskId, Value};
 use crate::faults::Fault;
 use crate::gateway::{Gateway, ToGateway};
 use crate::phone::{Phone, ToPhone};
 use crate::plants::Plant;
 use crate::postgres::{self, Postgres};
-use crate::random::Random;
 use crate::redis::{Command, Group, Request, Seen, Waited};
 use crate::rooms::Rooms;
 use std::cmp::Reverse;

@@ -8,7 +8,7 @@ mod command;
 mod replicas;
 mod failover;
 
-use crate::common::commit_model::{CommitCommand, CommitReply};
+use crate::common::commit_model::{CommitCommand, CommitReply, Totals};
 use crate::executor::SlotId;
 use crate::world::ProcessId;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use data::{Data, Op};
 use shared::counting::ids::{EntryId, Nonce, ProducerId};
 use shared::counting::lease::LeaseRecord;
 use shared::counting::reader::{ProducerMark, RawEntry};
-use shared::room::{ReactionKey, RoomCode};
+use shared::room::RoomCode;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -93,7 +93,7 @@ pub(crate) enum Reply {
 pub(crate) struct Loaded {
     pub(crate) offset: EntryId,
     pub(crate) producers: BTreeMap<ProducerId, ProducerMark>,
-    pub(crate) totals: BTreeMap<(RoomCode, ReactionKey), u64>,
+    pub(crate) totals: BTreeMap<RoomCode, Totals>,
 }
 
 /// What WAIT told, and what it should have been asked for.
