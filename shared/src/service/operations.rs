@@ -263,7 +263,10 @@ mod tests {
             "{metrics}"
         );
         assert!(metrics.contains("uproar_test_taps_total 7\n"), "{metrics}");
-        assert!(metrics.ends_with("uproar_test_late_total 0\n# EOF\n"), "{metrics}");
+        assert!(
+            metrics.ends_with("uproar_test_late_total 0\n# EOF\n"),
+            "{metrics}"
+        );
         assert_eq!(metrics.matches("# EOF").count(), 1, "{metrics}");
         assert!(get("/").await.starts_with("HTTP/1.1 404"));
         let posted = exchange(
