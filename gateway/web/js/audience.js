@@ -224,6 +224,7 @@ function take(frame) {
   if (frame.ack !== undefined) {
     const sent = taps.acknowledged(frame.ack);
     if (sent) own[sent.key] = (own[sent.key] ?? 0) + 1;
+    drain();
     showStatus();
   }
 }

@@ -9,12 +9,14 @@ import { age, now } from "./age.js";
 const KEPT_MAX = 3;
 /** Past this age the server refuses a tap as too old; and a reaction that late is about nothing any more. */
 const GIVE_UP_MS = 80_000;
+/** So many may be without an answer; the server allows 64. Beyond it the line is as good as none. */
+const UNANSWERED_MAX = 32;
 
 /**
  * @typedef {import("./types.js").Moment} Moment
  * @typedef {import("./types.js").Tap} Tap
  * @typedef {{ key: string, seq: number, since: Moment, again: boolean, kept: boolean }} Sent
- * @typedef {{ key: string, made: Moment, tries: number }} Kept
+ * @typedef {{ key: string, made: Moment }} Kept
  */
 
 export class Taps {
@@ -50,8 +52,8 @@ export class Taps {
     if (this.left() > 0) return undefined;
     const at = this.clock();
     this.last = at;
-    if (online && this.kept.length === 0) return this.#send(key, at, false);
-    this.kept.push({ key, made: at, tries: 0 });
+    if (online && this.kept.length === 0 && this.sent.length < UNANSWERED_MAX) return this.#send(key, at, false);
+    this.kept.push({ key, made: at });
     if (this.kept.length > KEPT_MAX) this.kept.shift();
     return null;
   }
@@ -62,7 +64,7 @@ export class Taps {
   due() {
     const at = this.clock();
     this.kept = this.kept.filter((kept) => age(kept.made, at) < GIVE_UP_MS);
-    if (this.kept.length === 0 || this.left() > 0) return null;
+    if (this.kept.length === 0 || this.sent.length >= UNANSWERED_MAX || this.left() > 0) return null;
     const next = /** @type {Kept} */ (this.kept.shift());
     this.last = at;
     return this.#send(next.key, at, true);
@@ -98,7 +100,7 @@ export class Taps {
       this.hold = { since: this.clock(), ms: retry_ms ?? (busy ? 1000 : 0) };
       const room = this.kept.length < KEPT_MAX;
       if (!sent.again && room && (busy || sent.kept)) {
-        this.kept.unshift({ key: sent.key, made: sent.since, tries: 0 });
+        this.kept.unshift({ key: sent.key, made: sent.since });
       }
     }
     return sent;

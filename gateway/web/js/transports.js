@@ -78,6 +78,8 @@ export function openStream(code, join, listener) {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return end(1006, true);
+      // Also a comment, which the gateway sends into silence, shows that the line lives.
+      listener.frame({});
       read(decoder.decode(value, { stream: true }));
     }
   }
@@ -117,6 +119,19 @@ export function openStream(code, join, listener) {
   };
 }
 
+/** The proxy that does not pass WebSockets on, as the gateway sees it; the whole diagnosis is for whoever runs it.
+ * @param {string} code
+ */
+async function brokenHop(code) {
+  try {
+    const { detail } = await (await fetch(`/v1/rooms/${code}/socket`)).json();
+    console.warn(detail);
+    return /the proxy at ([^\s,;]+)/.exec(detail)?.[1] ?? "";
+  } catch {
+    return "";
+  }
+}
+
 /** Whether plain HTTP gets through where a WebSocket did not, and past which hop: `Server` or `Via` of the answer.
  * @param {string} code
  * @returns {Promise<{ reached: boolean, missing: boolean, hop: string }>}
@@ -125,11 +140,7 @@ export async function probe(code) {
   try {
     const answer = await fetch(`/v1/rooms/${code}`, { cache: "no-store" });
     const server = answer.headers.get("via") ?? answer.headers.get("server") ?? "";
-    const hop = /uproar/i.test(server) ? "" : server;
-    // What the gateway makes of it is for whoever runs the proxy.
-    fetch(`/v1/rooms/${code}/socket`)
-      .then((answer) => answer.json())
-      .then(({ detail }) => console.warn(detail), () => {});
+    const hop = (/uproar/i.test(server) ? "" : server) || (await brokenHop(code));
     // A captive portal answers everything with a page of its own.
     const ours = /json/.test(answer.headers.get("content-type") ?? "");
     return { reached: answer.ok && ours, missing: answer.status === 404 && ours, hop };

@@ -144,12 +144,7 @@ async fn no_hole_stays_open_and_no_text_is_missing() {
 
 #[test]
 fn every_language_has_the_same_texts() {
-    let names = |language: &str| {
-        language::texts(language)
-            .into_iter()
-            .map(|(key, _)| key)
-            .collect::<Vec<_>>()
-    };
+    let names = |language: &str| language::texts(language).into_keys().collect::<Vec<_>>();
     assert_eq!(names("en"), names("de"));
 }
 

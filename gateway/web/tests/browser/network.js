@@ -1,6 +1,7 @@
 // The line: blocked, asleep, put away, plain.
 
 import assert from "node:assert/strict";
+import { createServer, request } from "node:http";
 import { afterEach, test } from "node:test";
 import { frames, hide, join, joined, LAN_NAME, makeRoom, open, order, rig, settle, shown, tap, tidy, until } from "./support.js";
 
@@ -19,6 +20,35 @@ test("where WebSockets are cut, the fallback takes over and a person is told", a
   await until(async () => (await shown(other, "clap")) === 1, "its tap counts");
   await tap(other, "clap");
   await until(async () => (await shown(phone, "clap")) === 2, "and it sees those of others");
+});
+
+test("a proxy that does not pass WebSockets on is named", async () => {
+  // As nginx does without its three lines: every header but those of the hop.
+  const proxy = createServer((asked, answer) => {
+    const { connection: _connection, upgrade: _upgrade, ...headers } = asked.headers;
+    const onward = request(rig.url + asked.url, { method: asked.method, headers: { ...headers, "x-forwarded-for": "192.0.2.7" } });
+    onward.on("response", (reply) => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(answer);
+    });
+    onward.on("error", () => answer.destroy());
+    answer.on("close", () => onward.destroy());
+    asked.pipe(onward);
+  });
+  await new Promise((done) => proxy.listen(0, "127.0.0.1", () => done(null)));
+  try {
+    const room = await makeRoom();
+    const { port } = /** @type {import("node:net").AddressInfo} */ (proxy.address());
+    const phone = await open(room.path, { origin: `http://127.0.0.1:${port}` });
+    await joined(phone, 15_000);
+    assert.match((await phone.textContent("#note")) ?? "", /“127\.0\.0\.1”, between you and Uproar/);
+    await tap(phone, "clap");
+    await until(async () => (await room.totals()).clap === 1, "its tap counts");
+    await phone.context().close();
+  } finally {
+    proxy.closeAllConnections();
+    proxy.close();
+  }
 });
 
 test("no such room: the page says so in the visitor's language", async () => {

@@ -19,7 +19,8 @@ function listener() {
   const heard = { frames: /** @type {object[]} */ ([]), closed: /** @type {object[]} */ ([]) };
   return {
     heard,
-    frame: (/** @type {object} */ frame) => void heard.frames.push(frame),
+    // An empty frame only says that the line lives.
+    frame: (/** @type {object} */ frame) => void (Object.keys(frame).length && heard.frames.push(frame)),
     closed: (/** @type {object} */ how) => void heard.closed.push(how),
   };
 }
@@ -89,6 +90,14 @@ test("HTTP's answers are told in close codes", async () => {
   }
 });
 
+test("a comment shows that the line lives", async () => {
+  serve(() => events(":\n\n"));
+  let lives = 0;
+  openStream("PARTY7", join, { frame: () => (lives += 1), closed() {} });
+  await settle();
+  assert.equal(lives, 1);
+});
+
 test("a closed transport says nothing more", async () => {
   serve(() => events('data: {"room":{}}\n\n'));
   const on = listener();
@@ -100,8 +109,15 @@ test("a closed transport says nothing more", async () => {
 test("the probe tells a working way from a captive portal, and names a proxy", async () => {
   serve(() => new Response("{}", { headers: { "content-type": "application/json", server: "nginx/1.18.0" } }));
   assert.deepEqual(await probe("X"), { reached: true, missing: false, hop: "nginx/1.18.0" });
-  serve(() => new Response("{}", { headers: { "content-type": "application/json" } }));
+  const plain = (/** @type {string} */ detail) =>
+    serve(() => new Response(JSON.stringify({ detail }), { headers: { "content-type": "application/json" } }));
+  const { warn } = console;
+  console.warn = () => {};
+  plain("this address takes WebSockets only");
   assert.deepEqual(await probe("X"), { reached: true, missing: false, hop: "" });
+  plain("if one was sent, the proxy at 10.1.2.3, the last hop before this gateway, does not pass WebSockets on");
+  assert.deepEqual(await probe("X"), { reached: true, missing: false, hop: "10.1.2.3" });
+  console.warn = warn;
   serve(() => new Response("<h1>Welcome to the hotel</h1>", { headers: { "content-type": "text/html" } }));
   assert.deepEqual(await probe("X"), { reached: false, missing: false, hop: "" });
   serve(() => new Response("{}", { status: 404, headers: { "content-type": "application/problem+json" } }));
