@@ -20,6 +20,8 @@ use std::hash::BuildHasher;
 /// [`super::freshness::TRANSIT_MAX_MS`]). Shorter epochs would mean more look-ups a tap for the same span, longer ones
 /// more memory beyond what is needed.
 pub const EPOCH_MS: u64 = 50_000;
+/// How many seqs, up to the newest, an epoch remembers one by one: a word of memory. Gateways take no jump beyond it.
+pub const WINDOW: u32 = u64::BITS;
 /// How many epochs before the entry's own are asked.
 pub const EPOCHS_BEFORE: u64 = 3;
 
@@ -36,7 +38,7 @@ impl Window {
     fn has(&self, seq: u32) -> bool {
         match self.newest.checked_sub(seq) {
             None => false,
-            Some(behind) if behind < u64::BITS => self.bits >> behind & 1 == 1,
+            Some(behind) if behind < WINDOW => self.bits >> behind & 1 == 1,
             Some(_) => true,
         }
     }

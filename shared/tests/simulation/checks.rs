@@ -118,11 +118,15 @@ impl World {
                 };
                 let times = counted.get(&id).copied().unwrap_or(0);
                 if times > 1 {
-                    return Err(format!("phone {number} seq {seq} counts {times} times"));
+                    return Err(format!(
+                        "phone {number} ({:?}) seq {seq} counts {times} times",
+                        phone.way
+                    ));
                 }
                 if times == 0 && phone.acknowledged.contains(&seq) {
                     return Err(format!(
-                        "phone {number} seq {seq} is acknowledged, not counted"
+                        "phone {number} ({:?}) seq {seq} is acknowledged, not counted",
+                        phone.way
                     ));
                 }
             }

@@ -170,3 +170,13 @@ fn finds_frames_of_any_age() {
 fn finds_a_topology_from_before_the_append() {
     is_found(Plant::TopologyFromBefore, 1_000);
 }
+
+#[test]
+fn finds_phones_that_run_ahead() {
+    is_found(Plant::PhonesRunAhead, 1_000);
+}
+
+#[test]
+fn finds_a_log_trimmed_too_close() {
+    is_found(Plant::TrimTooClose, 200);
+}

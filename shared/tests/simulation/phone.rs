@@ -5,6 +5,7 @@
 
 use crate::faults::Fault;
 use crate::gateway::{Frame, Outcome, ToGateway};
+use crate::plants::Plant;
 use crate::world::{Event, ProcessId, Role, World};
 use shared::counting::ids::{ClientHash, PageId, TapId};
 use std::collections::BTreeSet;
@@ -159,7 +160,8 @@ impl World {
             .unsettled
             .first()
             .map_or(model.last_seq + 1, |tap| tap.seq);
-        if unsent >= UNSENT_MAX || model.last_seq + 1 - oldest >= SPAN_MAX {
+        let runs_ahead = model.last_seq + 1 - oldest >= SPAN_MAX;
+        if unsent >= UNSENT_MAX || (runs_ahead && self.plant != Plant::PhonesRunAhead) {
             return;
         }
         model.taps_left -= 1;

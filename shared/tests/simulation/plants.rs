@@ -6,7 +6,7 @@ use crate::rooms::{Rooms, sleep};
 use shared::counting::codec::{self, BATCH_FIELD, encode_batch};
 use shared::counting::entry::{Batch, Entry};
 use shared::counting::ids::{ClientHash, EntryId, PageId};
-use shared::counting::reader::{Barrier, RawEntry};
+use shared::counting::reader::{Barrier, RawEntry, TRIM_BEHIND_MS};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub(crate) enum Plant {
     ReadersApplyPalette,
     /// Gateways take whatever comes out of their sockets, however long it was under way.
     FramesOfAnyAge,
+    /// Phones let any number of seqs come between their oldest unsettled tap and their newest.
+    PhonesRunAhead,
+    /// The log is trimmed close behind the readers.
+    TrimTooClose,
     /// What is electable is judged by a topology from before the append.
     TopologyFromBefore,
 }
@@ -80,6 +84,17 @@ pub(crate) async fn barrier(world: &Shared, lease_held: bool, waited: Waited) ->
             lease_held,
             stable: is_stable(world, waited).await,
         },
+    }
+}
+
+impl Plant {
+    /// The log time before which a trim takes everything.
+    pub(crate) fn trim_before_ms(self, right_ms: u64) -> u64 {
+        if self == Plant::TrimTooClose {
+            right_ms + TRIM_BEHIND_MS - 5_000
+        } else {
+            right_ms
+        }
     }
 }
 

@@ -187,6 +187,7 @@ impl World {
             }
             Command::Trim => {
                 if let Some(ms) = trim_before_ms(data.aggregator.offset, data.persister_offset) {
+                    let ms = self.plant.trim_before_ms(ms);
                     self.write(group, node, Op::TrimBefore(ms));
                 }
                 Reply::Done

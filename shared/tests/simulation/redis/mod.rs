@@ -160,8 +160,6 @@ pub(crate) struct Link {
     pub(crate) applied: usize,
     /// How many the master knows it has.
     pub(crate) acked: usize,
-    /// It has caught up once it has this many.
-    pub(crate) in_sync_at: usize,
     pub(crate) is_due: bool,
 }
 

@@ -83,7 +83,9 @@ impl World {
         for op in &ops {
             replica.data.apply(op);
         }
-        let has_caught_up = replica.out_since.is_some() && upto >= link.in_sync_at;
+        // Redis prefers the replica that has most, so one that comes back is not elected before it has all. If it is
+        // the only one, what was acknowledged meanwhile was told to be without a copy.
+        let has_caught_up = replica.out_since.is_some() && !is_behind;
         if has_caught_up {
             replica.out_since = None;
         }
@@ -149,7 +151,6 @@ impl World {
             term,
             applied: position,
             acked: 0,
-            in_sync_at: position,
             is_due: false,
         });
         self.trace(|| format!("{group} node {node} attaches to {master}"));
