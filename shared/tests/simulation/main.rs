@@ -14,11 +14,13 @@
 mod common;
 mod executor;
 mod world;
+mod network;
 mod redis;
 mod postgres;
 mod rooms;
 mod phone;
 mod gateway;
+mod appender;
 mod plants;
 mod seat;
 mod follower;
