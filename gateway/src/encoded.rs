@@ -11,6 +11,8 @@ pub(crate) struct Encoded(Bytes);
 const TEXT: u8 = 0x81;
 /// First byte of a close frame.
 const CLOSE: u8 = 0x88;
+/// First byte of a ping.
+const PING: u8 = 0x89;
 /// First byte of a pong.
 const PONG: u8 = 0x8A;
 /// The largest payload of a control frame, and of a frame with a header of two bytes.
@@ -83,8 +85,17 @@ pub(crate) fn encode_pong(payload: &[u8]) -> Bytes {
     Bytes::from(wire)
 }
 
-/// A ping without a payload.
-pub(crate) const PING: Bytes = Bytes::from_static(&[0x89, 0]);
+/// A ping that carries the time at which it was sent, by the gateway's clock: its pong brings it back.
+pub(crate) fn encode_ping(now_ms: u64) -> Bytes {
+    let mut wire = vec![PING, 8];
+    wire.extend_from_slice(&now_ms.to_be_bytes());
+    Bytes::from(wire)
+}
+
+/// The time that a pong brings back; none if it answers no ping of ours.
+pub(crate) fn decode_pong(payload: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(payload.try_into().ok()?))
+}
 
 #[cfg(test)]
 mod tests {
@@ -121,6 +132,15 @@ mod tests {
             append_text(&mut wire, |json| shared::protocol::write_ack(json, seq));
         }
         assert_eq!(wire, b"\x81\x09{\"ack\":1}\x81\x09{\"ack\":2}");
+    }
+
+    #[test]
+    fn a_pong_brings_back_the_time_of_its_ping() {
+        let ping = encode_ping(3_600_123);
+        assert_eq!(ping[..2], [0x89, 8]);
+        assert_eq!(decode_pong(&ping[2..]), Some(3_600_123));
+        assert_eq!(decode_pong(b""), None);
+        assert_eq!(decode_pong(b"longer than eight"), None);
     }
 
     #[test]

@@ -70,6 +70,7 @@ metrics! {
     overflows: Counter = Counter::default(), "overflows", "Viewers closed because too many frames waited for them alone";
     stalled: Counter = Counter::default(), "stalled", "Viewers closed because they took nothing for too long";
     silent: Counter = Counter::default(), "silent", "Sockets closed because nothing was heard from them";
+    stale: Counter = Counter::default(), "stale", "Sockets closed because what they sent may have been under way for over 25 s";
     unjoined: Counter = Counter::default(), "unjoined", "Sockets closed because they did not join in time";
     full: Counter = Counter::default(), "full", "Sockets and streams turned away at the connection cap";
     slow_path: Counter = Counter::default(), "slow_path", "Sockets that moved to fastwebsockets: a fragment, or a message over 125 bytes";

@@ -1,6 +1,7 @@
 //! What a viewer may do, and when: join first, tap by the rules. No I/O and no clock; sockets and POST drive it alike.
 
 use crate::rooms::clients::{Admission, Charge, Clients, Cooldown};
+use shared::counting::freshness::Freshness;
 use shared::counting::ids::{ClientHash, PageId, TapId};
 use shared::protocol::{ClientFrame, Join, Refused, Role, ServerFrame, TapFrame, Why};
 use shared::room::{ReactionKey, Room, RoomState};
@@ -40,6 +41,9 @@ pub(crate) enum Action {
     Take(Taken),
     /// Send this.
     Reply(ServerFrame),
+    /// The tap may have been under way for long, and have been sent again and counted elsewhere: it is not taken. Close;
+    /// the phone comes back and sends it with its age.
+    Stale,
     /// A rule was broken: close with 1008 and this reason.
     Close(String),
 }
@@ -55,10 +59,11 @@ pub(crate) struct Taken {
 }
 
 /// One connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Session {
     member: Option<Member>,
     pace: Pace,
+    freshness: Freshness,
 }
 
 /// Who joined, or who posts taps.
@@ -72,6 +77,20 @@ pub(crate) struct Member {
 }
 
 impl Session {
+    /// A connection whose handshake was answered at `now_ms` or later.
+    pub(crate) fn new(now_ms: u64) -> Self {
+        Session {
+            member: None,
+            pace: Pace::default(),
+            freshness: Freshness::new(now_ms),
+        }
+    }
+
+    /// A ping sent at `sent_ms` was answered.
+    pub(crate) fn answered(&mut self, sent_ms: u64, now_ms: u64) {
+        self.freshness.answered(sent_ms, now_ms);
+    }
+
     /// The join was found good.
     pub(crate) fn joined(&mut self, member: Member) {
         self.member = Some(member);
@@ -95,6 +114,9 @@ impl Session {
             (ClientFrame::Join(join), None) => Action::Join(join),
             (ClientFrame::Join(_), Some(_)) => broken("a connection joins once"),
             (_, None) => broken("the first frame must be a join"),
+            (ClientFrame::Tap(_), Some(_)) if !self.freshness.is_fresh(surroundings.now_ms) => {
+                Action::Stale
+            }
             (ClientFrame::Tap(tap), Some(member)) if member.role == Role::Phone => {
                 match member.tap(&tap, surroundings) {
                     Ok(taken) => Action::Take(taken),

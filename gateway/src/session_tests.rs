@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use shared::counting::freshness::TRANSIT_MAX_MS;
 use shared::room::Palette;
 
 /// A session in a room, with a clock of its own.
@@ -23,7 +24,7 @@ impl Test {
             created_at_ms: 1,
         };
         Test {
-            session: Session::default(),
+            session: Session::new(1_000_000),
             clients: Mutex::default(),
             room,
             now_ms: 1_000_000,
@@ -173,7 +174,7 @@ fn taps_from_offline_come_at_once_and_were_made_one_per_cooldown() {
 fn a_tap_sent_again_on_a_new_connection_is_taken_again() {
     let mut test = Test::joined(Role::Phone);
     assert_eq!(test.why(1, 0), None);
-    test.session = Session::default();
+    test.session = Session::new(test.now_ms);
     test.session
         .joined(Member::new(ClientHash(7), PageId(1), Role::Phone));
     test.now_ms += 500;
@@ -188,10 +189,23 @@ fn a_flood_is_closed_and_a_fast_thumb_is_not() {
     let mut test = Test::joined(Role::Phone);
     for seq in 1..=1000 {
         test.now_ms += 100;
+        test.session.answered(test.now_ms, test.now_ms);
         assert!(!is_closed(&test.tap(seq, 0)), "ten a second");
     }
     let closed = (0..1000).any(|_| is_closed(&test.receive(r#"{"ping":1}"#)));
     assert!(closed, "a thousand at once");
+}
+
+#[test]
+fn a_tap_that_may_have_been_under_way_for_long_is_not_taken() {
+    let mut test = Test::joined(Role::Phone);
+    test.now_ms += TRANSIT_MAX_MS;
+    assert_eq!(test.why(1, 0), None);
+    test.now_ms += 1;
+    assert_eq!(test.tap(2, 0), Action::Stale);
+    test.session.answered(test.now_ms - 100, test.now_ms);
+    test.now_ms += TRANSIT_MAX_MS - 100;
+    assert_eq!(test.why(2, 0), None, "it came behind the answer to a ping");
 }
 
 proptest! {
@@ -216,7 +230,7 @@ proptest! {
                     last = taken.id.seq;
                 }
                 Action::Join(_) => prop_assert!(!joined),
-                Action::Close(_) => break,
+                Action::Close(_) | Action::Stale => break,
                 Action::Nothing | Action::Reply(_) => prop_assert!(joined),
             }
         }

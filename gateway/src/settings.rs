@@ -3,6 +3,7 @@
 use crate::http::address::TrustedProxies;
 use crate::http::origins::Origins;
 use shared::cluster::RedisSettings;
+use shared::counting::freshness::PING_INTERVAL_MS;
 use shared::service::settings::{Reader, Secret, read_redis};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,7 +46,7 @@ pub struct Settings {
     pub memory_max: usize,
     /// Taps waiting for an append, per shard.
     pub open_taps_max: usize,
-    /// Silence after which a socket is pinged.
+    /// How often a socket is pinged, whatever comes from it.
     pub ping_after: Duration,
     /// Silence after which a socket is closed.
     pub silence_close: Duration,
@@ -120,9 +121,9 @@ impl Settings {
             )),
             ping_after: reader.duration(
                 "gateway.ping_after_seconds",
-                20,
-                1..=3600,
-                "silence after which a socket is pinged",
+                PING_INTERVAL_MS / 1000,
+                1..=PING_INTERVAL_MS / 1000,
+                "how often a socket is pinged: the answers prove that its taps were not under way for long",
             ),
             silence_close: reader.duration(
                 "gateway.silence_close_seconds",

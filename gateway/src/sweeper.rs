@@ -73,7 +73,7 @@ async fn sweep_peers(app: &App, patience: &Patience) {
     while let Some(from) = next {
         next = app.peers.slice(from, SLICE, &mut slice);
         for peer in slice.drain(..) {
-            if let Some(overdue) = peer.sweep(patience, app.clock.tenths()) {
+            if let Some(overdue) = peer.sweep(patience, app.clock) {
                 end(app, &peer, overdue);
             }
         }

@@ -18,6 +18,8 @@ pub(crate) enum Farewell {
     Drained,
     /// The gateway cannot serve it now, or does not know the fate of its taps: come back after so many milliseconds.
     Overload(&'static str, u64),
+    /// What it sends may have been under way for too long: come back after so many milliseconds.
+    Stale(u64),
     /// Nothing was heard from it for too long.
     Silent,
     /// It closed with this code; closing is answered with closing.
@@ -46,6 +48,11 @@ impl Farewell {
             Farewell::Overload(reason, retry_ms) => {
                 (1013, reason.to_owned(), bye("overload", retry_ms))
             }
+            Farewell::Stale(retry_ms) => (
+                1013,
+                "the connection had stalled: send its taps again".to_owned(),
+                bye("stale", retry_ms),
+            ),
             Farewell::Silent => (1001, "nothing was heard for too long".to_owned(), None),
             Farewell::Answer(code) => (code, String::new(), None),
         }

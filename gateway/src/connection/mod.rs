@@ -90,8 +90,16 @@ pub fn upgrade(
         SEC_WEBSOCKET_PROTOCOL,
         HeaderValue::from_static(SUBPROTOCOL),
     );
-    app.tracker
-        .spawn(begin(Arc::clone(app), upgraded, code, from, pass));
+    // Before the answer is sent: the client's frames come after it.
+    let accepted_ms = app.clock.now_ms();
+    app.tracker.spawn(begin(
+        Arc::clone(app),
+        upgraded,
+        code,
+        from,
+        pass,
+        accepted_ms,
+    ));
     Ok(response)
 }
 
@@ -107,7 +115,14 @@ fn offers_subprotocol(headers: &HeaderMap) -> bool {
 
 /// Takes the connection back from hyper, and finds its room. This task ends once the socket has its own, which is
 /// much smaller.
-async fn begin(app: Arc<App>, upgraded: UpgradeFut, code: RoomCode, from: IpAddr, pass: Pass) {
+async fn begin(
+    app: Arc<App>,
+    upgraded: UpgradeFut,
+    code: RoomCode,
+    from: IpAddr,
+    pass: Pass,
+    accepted_ms: u64,
+) {
     let (stream, first) = match take_back(upgraded).await {
         Ok(taken) => taken,
         Err(error) => {
@@ -117,7 +132,7 @@ async fn begin(app: Arc<App>, upgraded: UpgradeFut, code: RoomCode, from: IpAddr
         }
     };
     let peer = Arc::new(Peer::socket(stream, pass, app.clock.tenths()));
-    let socket = Socket::new(Arc::clone(&app), peer, first);
+    let socket = Socket::new(Arc::clone(&app), peer, accepted_ms, first);
     // Cancel-safe, see `Rooms::open`.
     let opened = tokio::time::timeout(ROOM_TIMEOUT, app.rooms.open(&code)).await;
     let farewell = match opened.unwrap_or(Err(RoomError::Unavailable)) {

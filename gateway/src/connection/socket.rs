@@ -6,7 +6,7 @@ use super::parse::{Kind, Parsed, parse};
 use super::slow;
 use crate::app::App;
 use crate::appender::busy_retry_ms;
-use crate::encoded::{Encoded, encode_pong};
+use crate::encoded::{Encoded, decode_pong, encode_pong};
 use crate::metrics::WhyLabel;
 use crate::peer::Peer;
 use crate::rooms::{Membership, RoomCopy};
@@ -58,13 +58,13 @@ enum End {
 }
 
 impl Socket {
-    pub(super) fn new(app: Arc<App>, peer: Arc<Peer>, first: Vec<u8>) -> Self {
+    pub(super) fn new(app: Arc<App>, peer: Arc<Peer>, accepted_ms: u64, first: Vec<u8>) -> Self {
         app.metrics.sockets.inc();
         let place = app.peers.join(Arc::clone(&peer));
         Socket {
             app,
             peer,
-            session: Session::default(),
+            session: Session::new(accepted_ms),
             place,
             rest: first,
         }
@@ -223,7 +223,13 @@ impl InRoom {
                     .send_wire(encode_pong(payload), app.clock.tenths());
                 self.sent(sent)
             }
-            Kind::Pong => Flow::Continue,
+            Kind::Pong => {
+                if let Some(sent_ms) = decode_pong(payload) {
+                    let now_ms = self.socket.app.clock.now_ms();
+                    self.socket.session.answered(sent_ms, now_ms);
+                }
+                Flow::Continue
+            }
             Kind::Close => self.close(match close_code(payload) {
                 Ok(code) => Farewell::Answer(code),
                 Err(violation) => Farewell::Violation(violation),
@@ -245,6 +251,10 @@ impl InRoom {
             Action::Join(join) => self.join(&join),
             Action::Take(tap) => self.take(&tap),
             Action::Reply(frame) => self.reply(&frame),
+            Action::Stale => {
+                self.socket.app.metrics.stale.inc();
+                self.close(Farewell::Stale(stale_retry_ms()))
+            }
             Action::Close(reason) => self.close(Farewell::Rule(reason)),
         }
     }
@@ -314,6 +324,11 @@ impl InRoom {
         self.socket.app.close(&self.socket.peer, farewell);
         Flow::Closed
     }
+}
+
+/// When a phone whose connection had stalled comes back: at once, but not all those of a network that stalled.
+fn stale_retry_ms() -> u64 {
+    rand::random_range(0..1_000)
 }
 
 /// The code with which a close frame is answered: its own.

@@ -70,7 +70,7 @@ impl Peer {
     fn new(sink: Sink, pass: Option<Pass>, now: Tenths) -> Self {
         Peer {
             sink,
-            outgoing: Mutex::new(Outgoing::new()),
+            outgoing: Mutex::new(Outgoing::new(now)),
             heard_at: AtomicU32::new(now.0),
             taps_in_flight: AtomicU32::new(0),
             _pass: pass,

@@ -23,7 +23,7 @@ pub(super) struct Outgoing {
     pub(super) behind: bool,
     /// Since when it has taken nothing of what waits for it.
     pub(super) stalled_since: Option<Tenths>,
-    pub(super) pinged_at: Option<Tenths>,
+    pub(super) pinged_at: Tenths,
     /// Since when its join has been waited for; none before its room is there, and afterwards.
     pub(super) join_awaited_since: Option<Tenths>,
     pub(super) phase: Phase,
@@ -44,14 +44,14 @@ pub(super) enum Phase {
 }
 
 impl Outgoing {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(now: Tenths) -> Self {
         Outgoing {
             tail: Bytes::new(),
             own: Vec::new(),
             own_bytes: 0,
             behind: false,
             stalled_since: None,
-            pinged_at: None,
+            pinged_at: now,
             join_awaited_since: None,
             phase: Phase::Open,
             waker: None,

@@ -2,8 +2,8 @@
 
 use super::outgoing::Phase;
 use super::{Peer, Sink};
-use crate::clock::Tenths;
-use crate::encoded::PING;
+use crate::clock::{Clock, Tenths};
+use crate::encoded::encode_ping;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub(crate) enum Overdue {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) join: Duration,
+    /// Between two pings, whatever else comes: see `counting::freshness`.
     pub(crate) ping_after: Duration,
     pub(crate) silence: Duration,
     pub(crate) stalled: Duration,
@@ -32,7 +33,8 @@ pub(crate) struct Patience {
 
 impl Peer {
     /// What the sweeper does about it now; pings it where that is due.
-    pub(crate) fn sweep(&self, patience: &Patience, now: Tenths) -> Option<Overdue> {
+    pub(crate) fn sweep(&self, patience: &Patience, clock: Clock) -> Option<Overdue> {
+        let now = clock.tenths();
         let heard = Tenths(self.heard_at.load(Ordering::Relaxed));
         let mut outgoing = self.lock();
         match outgoing.phase {
@@ -57,19 +59,13 @@ impl Peer {
         {
             return Some(Overdue::Join);
         }
-        let silent = now.since(heard);
-        if silent >= patience.silence {
+        if now.since(heard) >= patience.silence {
             return Some(Overdue::Silent);
         }
-        let quiet_since_ping = outgoing
-            .pinged_at
-            .map_or(silent, |at| now.since(at).min(silent));
-        if quiet_since_ping >= patience.ping_after {
-            outgoing.pinged_at = Some(now);
-            // Whoever cannot take the ping is stalled already, and found by that.
-            if outgoing.is_idle() {
-                outgoing.send(stream, PING, now);
-            }
+        if now.since(outgoing.pinged_at) >= patience.ping_after {
+            outgoing.pinged_at = now;
+            // Whoever has no room for a ping is stalled, and found by that.
+            outgoing.send(stream, encode_ping(clock.now_ms()), now);
         }
         None
     }

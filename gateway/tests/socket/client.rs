@@ -10,6 +10,8 @@ use tokio::net::{TcpSocket, TcpStream};
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
+    /// As every browser does by itself.
+    pub(crate) answers_pings: bool,
 }
 
 /// What came.
@@ -55,6 +57,7 @@ impl Client {
         let mut client = Client {
             stream,
             buffer: Vec::new(),
+            answers_pings: true,
         };
         loop {
             if let Some(end) = client
@@ -182,7 +185,13 @@ impl Client {
                         u16::from_be_bytes([payload[0], payload[1]]),
                         String::from_utf8(payload[2..].to_vec()).unwrap(),
                     ),
-                    0x89 => Received::Ping,
+                    0x89 => {
+                        if self.answers_pings {
+                            // It may be on its way out.
+                            let _ = self.stream.write_all(&masked(0x8A, &payload)).await;
+                        }
+                        Received::Ping
+                    }
                     0x8A => Received::Pong(payload),
                     other => panic!("a frame that begins with {other:#x}"),
                 };

@@ -1,7 +1,7 @@
 //! Redis breaks under the gateway: what was acknowledged is in the log, and what was not is known to the phone.
 
 use crate::client::{Client, Received};
-use crate::support::{Gateway, start_rig};
+use crate::support::{Gateway, eventually, start_rig};
 use rig::Rig;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -92,6 +92,8 @@ async fn a_batch_that_does_not_get_through_is_given_up_and_its_phones_come_back(
     let (code, _) = gateway.room().await;
     let (mut phone, _) = Client::phone(&gateway, &code, 1).await;
     let (mut idle, _) = Client::phone(&gateway, &code, 2).await;
+    let mut ending = Gateway::start_on(rig, "drain_seconds = 2").await;
+    let (mut elsewhere, _) = Client::phone(&ending, &code, 3).await;
     let master = rig.cluster.master_of(gateway.slot(&code)).await.unwrap();
     let mut nodes = rig.cluster.replicas_of(&master).await.unwrap();
     nodes.push(master);
@@ -100,6 +102,8 @@ async fn a_batch_that_does_not_get_through_is_given_up_and_its_phones_come_back(
     }
     let tapped = Instant::now();
     phone.tap(1).await;
+    elsewhere.tap(1).await;
+    assert_unfinished(&mut ending).await;
     let waiting = tokio::time::timeout(Duration::from_secs(45), async {
         loop {
             match phone.stream_next().await {
@@ -153,4 +157,16 @@ async fn a_batch_that_does_not_get_through_is_given_up_and_its_phones_come_back(
                 .any(|room| room.taps.iter().any(|tap| tap.id.page.0 == 1))
     });
     assert!(counted.count() >= 1);
+}
+
+/// A gateway whose taps cannot be settled ends all the same, and says what it leaves.
+async fn assert_unfinished(gateway: &mut Gateway) {
+    let is_taken =
+        || async { (gateway.metric("uproar_gateway_taps_total", "").await >= 1.0).then_some(()) };
+    eventually("the tap is taken", is_taken).await;
+    let error = gateway.shut_down().await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("the drain took too long") && error.contains("1 taps not settled"),
+        "{error}"
+    );
 }

@@ -215,8 +215,8 @@ host_token_keys = {{ first = "the first key, of 32 bytes or more" }}
         let shard = self.shards.of(&code);
         let mut range = cmd("XRANGE");
         range.arg(self.shards.log(shard)).arg("-").arg("+");
-        let entries: Vec<(String, Vec<(String, Vec<u8>)>)> = self.redis(shard.0, &range).await;
-        let batch = |(id, mut fields): (String, Vec<(String, Vec<u8>)>)| {
+        let entries: Vec<RawEntry> = self.redis(shard.0, &range).await;
+        let batch = |(id, mut fields): RawEntry| {
             let (field, value) = fields.remove(0);
             match decode(field.as_bytes(), &value).unwrap() {
                 Entry::Batch(batch) => Some((id.parse().unwrap(), batch)),
@@ -246,6 +246,9 @@ host_token_keys = {{ first = "the first key, of 32 bytes or more" }}
         self.rig.cluster.request(slot, command).await.unwrap()
     }
 }
+
+/// An entry as XRANGE gives it: its id, its fields.
+type RawEntry = (String, Vec<(String, Vec<u8>)>);
 
 impl Drop for Gateway {
     fn drop(&mut self) {

@@ -180,7 +180,7 @@ async fn head_counts_ride_in_batches() {
         rooms
             .filter(|room| room.code.as_str() == code)
             .filter_map(|room| room.people)
-            .last()
+            .next_back()
     };
     eventually("two people are told", || async {
         (last().await == Some(2)).then_some(())
