@@ -24,11 +24,10 @@ impl Heads {
         let now = id.ms / SLOT_MS;
         let begun = self.slot.unwrap_or(now);
         if let Some(step) = step {
-            // A room in which nothing changed is told every ten seconds, give or take: a slot without a word of it
-            // still has its people in it.
-            for slot in begun.max(now.saturating_sub(SLOTS_BACK_MAX))..now {
-                let end_ms = (slot + 1) * SLOT_MS - 1;
-                for (room, people) in self.audience.present(end_ms) {
+            // Those who are there when a slot begins are in it, though nobody may tell of them again for ten seconds.
+            let after_silence = now.saturating_sub(SLOTS_BACK_MAX);
+            for slot in (begun + 1).max(after_silence)..=now {
+                for (room, people) in self.audience.present(slot * SLOT_MS) {
                     step.people(id, &room, slot_ms(slot), people);
                 }
             }

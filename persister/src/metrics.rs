@@ -32,6 +32,8 @@ pub(crate) struct TableLabel {
 /// What failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum Failure {
+    /// A connection that could not be opened.
+    Connection,
     Postgres,
     Redis,
     ForeignLedger,
@@ -135,7 +137,8 @@ impl Metrics {
             Unit::Seconds,
             self.commit_seconds.clone(),
         );
-        let failures = "Steps that were thrown away and done again, by what failed";
+        let failures =
+            "What failed and was done again: steps that were thrown away, connections, reads";
         registry.register("failures", failures, self.failures.clone());
         let skipped = "What stood in the log and does not count";
         registry.register("skipped", skipped, self.skipped.clone());

@@ -202,7 +202,6 @@ impl Shard {
         self.reader.discard();
         self.heads = Heads::default();
         self.store.discard();
-        self.publisher.forget();
     }
 
     /// Reads until the end of the log or until there is enough for one transaction, then stores it.

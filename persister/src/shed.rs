@@ -44,7 +44,7 @@ impl ShedSettings {
 
 impl Shedding {
     /// Whether a client's rows are stored. The client is a keyed hash, so its low digits spread evenly.
-    pub(crate) fn keeps(self, client: i64) -> bool {
+    pub fn keeps(self, client: i64) -> bool {
         match self {
             Shedding::Off => true,
             Shedding::Keep { percent } => client.cast_unsigned() % 100 < u64::from(percent),

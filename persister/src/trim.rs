@@ -36,14 +36,9 @@ impl Publisher {
         }
     }
 
-    /// There is something to tell.
+    /// There is something to tell. It stays true whatever happens then: the ledger never goes back.
     pub(crate) fn committed(&mut self, offset: EntryId) {
         self.offset = Some(offset);
-    }
-
-    /// What was committed may not be what is loaded next.
-    pub(crate) fn forget(&mut self) {
-        self.offset = None;
     }
 
     /// Tells it, if it is time, or `at_once`. A failure is no matter: it is told again after the next pause, and whether

@@ -30,5 +30,6 @@ pub async fn open(url: &str, shards: u16) -> anyhow::Result<connection::Connecti
     };
     let mut connection = connection::Connection::open(&connection::config(url)?, timeouts).await?;
     migrate::prepare(&mut connection, shards).await?;
+    migrate::grant_analyst(&connection).await?;
     Ok(connection)
 }

@@ -165,7 +165,7 @@ impl Partitions {
     }
 
     /// After any error: the database may be another one, or somebody dropped a partition.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.known
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, OpenError, Timeouts};
 use super::migrate;
-use crate::metrics::Metrics;
+use crate::metrics::{Failure, Metrics};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -162,6 +162,7 @@ impl Pool {
             tracing::warn!(%why, "waiting for Postgres");
             trouble.told = Some(why);
         }
+        self.metrics.failed(Failure::Connection);
         self.metrics.postgres_reachable.set(0);
         self.reachable.send_replace(false);
         retry_delay(trouble.failures)
