@@ -96,14 +96,19 @@ impl Appender {
                 .then(|| answers.next_back())
                 .flatten()
         });
-        let results: Vec<Appended> = targets
-            .iter()
-            .map(|target| match (target, &mut answers) {
+        let answered_at = Instant::now();
+        let mut results = Vec::with_capacity(targets.len());
+        for target in &targets {
+            results.push(match (target, &mut answers) {
                 (Err(error), _) => Appended::failed(error.clone()),
                 (Ok(_), Err(error)) => Appended::failed(error.to_string()),
-                (Ok(target), Ok(answers)) => self.judge(target, answers.next(), waited.as_ref()),
-            })
-            .collect();
+                (Ok(target), Ok(answers)) => {
+                    let answer = answers.next();
+                    self.judge(target, answer, waited.as_ref(), answered_at)
+                        .await
+                }
+            });
+        }
         self.count(&results);
         results
     }
@@ -183,7 +188,13 @@ impl Appender {
 
     /// The WAIT counts for an append only if that append itself succeeded: behind one that was rejected it is satisfied
     /// by what was written before.
-    fn judge(&self, target: &Target, answer: Option<Value>, waited: Option<&Value>) -> Appended {
+    async fn judge(
+        &self,
+        target: &Target,
+        answer: Option<Value>,
+        waited: Option<&Value>,
+        answered_at: Instant,
+    ) -> Appended {
         let Some(answer) = answer else {
             return Appended::failed("no answer came");
         };
@@ -202,7 +213,7 @@ impl Appender {
             Err(error) => return Appended::failed(error.to_string()),
         };
         let acknowledged = waited.map(super::view::text);
-        let waited = self.cluster.waited(target, waited);
+        let waited = self.cluster.waited(target, waited, answered_at).await;
         if !waited.stable {
             let acknowledged = acknowledged.as_deref().unwrap_or("none");
             return Appended::failed(format!(

@@ -14,7 +14,7 @@ use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, ServerError, ServerErrorKind, Value};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 pub use super::reading::LogRead;
@@ -36,6 +36,8 @@ pub(super) struct Inner {
     pub(super) dialer: Dialer,
     pub(super) pools: Arc<Pools>,
     pub(super) hint: Arc<Notify>,
+    /// Told after each poll of the topology, changed or not.
+    pub(super) polled: Arc<Notify>,
     pub(super) metrics: ClusterMetrics,
 }
 
@@ -54,15 +56,6 @@ pub(super) struct Target {
     pub(super) id: String,
     pub(super) address: String,
     pub(super) electable_replicas: usize,
-}
-
-/// What a WAIT told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Waited {
-    /// Every electable replica has what was written before it.
-    pub(super) stable: bool,
-    /// Stable, but there is no copy.
-    pub(super) unreplicated: bool,
 }
 
 impl Cluster {
@@ -174,8 +167,11 @@ impl Cluster {
         let mut answers = self
             .pipeline_with_script(&target, &pipeline, script, 0)
             .await?;
+        let answered = Instant::now();
         let value = self.first(&mut answers)?;
-        let waited = self.waited(&target, answers.next().as_ref());
+        let waited = self
+            .waited(&target, answers.next().as_ref(), answered)
+            .await;
         Ok((value, waited.stable))
     }
 
@@ -328,37 +324,6 @@ impl Cluster {
             self.poll_topology();
         }
         RequestError::of_answer(error)
-    }
-
-    /// What a WAIT means, judged by the topology now: the slot must still be that master's, and all that are electable
-    /// now must have acknowledged, not only those that were when the pipeline was sent. `answer` is none where no WAIT was
-    /// sent, since no replica was electable.
-    pub(super) fn waited(&self, target: &Target, answer: Option<&Value>) -> Waited {
-        let acknowledged = match answer {
-            None => Some(0),
-            Some(Value::Int(count)) => usize::try_from(*count).ok(),
-            Some(_) => None,
-        };
-        let topology = self.inner.topology.borrow();
-        let master = topology
-            .master_of(target.slot)
-            .filter(|master| master.id == target.id);
-        let waited = match (master, acknowledged) {
-            (Some(master), Some(acknowledged)) => Waited {
-                stable: acknowledged >= master.electable_replicas,
-                unreplicated: master.electable_replicas == 0,
-            },
-            _ => Waited {
-                stable: false,
-                unreplicated: false,
-            },
-        };
-        if !waited.stable {
-            self.inner.metrics.waits_unsatisfied.inc();
-        } else if waited.unreplicated {
-            self.inner.metrics.unreplicated.inc();
-        }
-        waited
     }
 
     pub(super) fn count<T>(&self, result: Result<T, RequestError>) -> Result<T, RequestError> {

@@ -48,6 +48,7 @@ impl Cluster {
         let metrics = ClusterMetrics::default();
         let pools = Arc::new(Pools::new(&settings, dialer.clone()));
         let hint = Arc::new(Notify::new());
+        let polled = Arc::new(Notify::new());
         let (publish, topology) = watch::channel(Arc::new(Topology::empty()));
         let mut watcher = Watcher::new(
             settings.clone(),
@@ -55,6 +56,7 @@ impl Cluster {
             publish,
             pools.clone(),
             hint.clone(),
+            polled.clone(),
             metrics.clone(),
         );
         wait_for_cluster(&mut watcher, &settings, &shutdown).await?;
@@ -72,6 +74,7 @@ impl Cluster {
             dialer,
             pools,
             hint,
+            polled,
             metrics,
         };
         let cluster = Cluster {

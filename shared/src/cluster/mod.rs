@@ -20,6 +20,7 @@ mod probe;
 mod watcher;
 pub mod topology;
 mod fitness;
+mod stable;
 mod pools;
 mod connect;
 pub mod scripts;

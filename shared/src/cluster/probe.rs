@@ -27,6 +27,8 @@ pub(super) struct Findings {
     pub(super) clock: ClockEstimate,
     /// None until it was asked.
     pub(super) links: Option<Vec<Link>>,
+    /// When the links were asked for.
+    pub(super) links_since: Option<Instant>,
     pub(super) memory_used_ratio: f64,
     /// `maxmemory-policy`.
     pub(super) eviction: Option<String>,
@@ -166,6 +168,7 @@ impl ProbeTask {
         }
         if let Some(Ok(info)) = answers.next() {
             findings.links = Some(parse_links(&text(&info)));
+            findings.links_since = Some(sent);
         }
         if let Some(Ok(info)) = answers.next() {
             note_memory(&mut findings, &text(&info));

@@ -7,6 +7,7 @@ use crate::counting::ids::{EntryId, Nonce};
 use crate::counting::reader::{Barrier, RawEntry};
 use crate::shards::ShardId;
 use redis::Value;
+use std::time::Instant;
 
 /// What one read of a log brought.
 #[derive(Debug)]
@@ -73,11 +74,14 @@ impl Cluster {
         let mut answers = self
             .pipeline_with_script(&target, &pipeline, &RENEW, 1)
             .await?;
+        let answered_at = Instant::now();
         let entries = entries(self.first(&mut answers)?)?;
         // Nothing of the read is lost when the renewal failed: but it may not be folded either.
         let renewed = self.first(&mut answers)?;
         let lease_held = renewed == Value::Int(1);
-        let waited = self.waited(&target, answers.next().as_ref());
+        let waited = self
+            .waited(&target, answers.next().as_ref(), answered_at)
+            .await;
         Ok(LogRead {
             reached_end: entries.len() < count,
             entries,

@@ -86,6 +86,8 @@ pub(super) struct Replicas {
     /// Nodes that were replicas when they were last seen.
     were_replicas: HashSet<String>,
     started: Option<Instant>,
+    /// How many replicas a node has, or its master has or had: a group that loses its master keeps its number.
+    most: HashMap<String, usize>,
 }
 
 impl Replicas {
@@ -134,6 +136,18 @@ impl Replicas {
             electable += usize::from(standing.counts(now, healthy, electable_for));
         }
         electable
+    }
+
+    /// How many replicas a master lists, or its group has had since we started. A group from which one is taken for good
+    /// keeps the larger number: that costs time, the other way round would cost taps.
+    pub(super) fn listed(&mut self, master: &str, replicas: &[ReplicaView]) -> usize {
+        let most = self.most.entry(master.to_owned()).or_default();
+        *most = replicas.len().max(*most);
+        let most = *most;
+        for replica in replicas {
+            self.most.insert(replica.id.clone(), most);
+        }
+        most
     }
 
     /// Forgets the replicas of masters that are not there any more.
@@ -318,6 +332,17 @@ mod tests {
             electable_for(15_000, 10, 10),
             Some(Duration::from_secs(176))
         );
+    }
+
+    #[test]
+    fn a_master_that_took_over_still_misses_the_old_one() {
+        let mut replicas = Replicas::default();
+        assert_eq!(replicas.listed("lone", &[]), 0);
+        assert_eq!(replicas.listed("old", &[replica("new", true)]), 1);
+        assert_eq!(replicas.listed("new", &[]), 1, "the old one may come back");
+        assert_eq!(replicas.listed("new", &[replica("old", true)]), 1);
+        let two = [replica("old", true), replica("more", true)];
+        assert_eq!(replicas.listed("new", &two), 2);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Who is master of what, and which replicas could be elected.
 
+use std::time::Instant;
+
 /// How many hash slots a cluster has.
 pub const SLOTS: usize = 16_384;
 
@@ -24,6 +26,11 @@ pub struct Master {
     pub address: String,
     /// How many replicas could still be elected: what a WAIT must reach. 0 after all have been gone for long enough.
     pub electable_replicas: usize,
+    /// How many replicas it has listed, or its group once had and lost without our seeing where to: a master that has been
+    /// replaced is listed nowhere until it returns.
+    pub replicas: usize,
+    /// When the older of the polls began from which `electable_replicas` follows.
+    pub observed_since: Option<Instant>,
     /// The master's clock less this process's, milliseconds. The latter starts at the wall time and then runs on the monotonic
     /// clock: see [`super::Cluster::log_now_ms`].
     pub clock_offset_ms: i64,

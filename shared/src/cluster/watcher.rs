@@ -32,6 +32,8 @@ pub(super) struct Watcher {
     dialer: Dialer,
     source: ViewSource,
     view: View,
+    /// When the view was asked for.
+    view_since: Option<Instant>,
     old_view_since: Option<Instant>,
     probes: BTreeMap<String, Probe>,
     probe_tasks: JoinSet<()>,
@@ -41,6 +43,7 @@ pub(super) struct Watcher {
     publish: watch::Sender<Arc<Topology>>,
     pools: Arc<Pools>,
     hint: Arc<Notify>,
+    polled: Arc<Notify>,
     metrics: ClusterMetrics,
 }
 
@@ -51,6 +54,7 @@ impl Watcher {
         publish: watch::Sender<Arc<Topology>>,
         pools: Arc<Pools>,
         hint: Arc<Notify>,
+        polled: Arc<Notify>,
         metrics: ClusterMetrics,
     ) -> Self {
         let source = ViewSource::new(dialer.clone(), settings.nodes.clone());
@@ -59,6 +63,7 @@ impl Watcher {
             dialer,
             source,
             view: View::default(),
+            view_since: None,
             old_view_since: None,
             probes: BTreeMap::new(),
             probe_tasks: JoinSet::new(),
@@ -68,6 +73,7 @@ impl Watcher {
             publish,
             pools,
             hint,
+            polled,
             metrics,
         }
     }
@@ -108,8 +114,9 @@ impl Watcher {
     /// # Errors
     /// That node gave no view; what is known was published all the same.
     pub(super) async fn step(&mut self) -> Result<(), (String, ViewError)> {
+        let since = Instant::now();
         let asked = self.source.ask().await;
-        let asked = asked.map(|view| self.take_in(view));
+        let asked = asked.map(|view| self.take_in(view, since));
         while self.probe_tasks.try_join_next().is_some() {}
         self.publish();
         asked
@@ -141,7 +148,7 @@ impl Watcher {
             .collect()
     }
 
-    fn take_in(&mut self, view: View) {
+    fn take_in(&mut self, view: View, since: Instant) {
         if view.epoch < self.view.epoch {
             let since = *self.old_view_since.get_or_insert_with(Instant::now);
             if since.elapsed() < OLD_VIEW_BELIEVED_AFTER {
@@ -162,6 +169,7 @@ impl Watcher {
             .cloned();
         self.source.know(nodes.collect());
         self.view = view;
+        self.view_since = Some(since);
         self.follow_masters();
     }
 
@@ -204,6 +212,7 @@ impl Watcher {
             *published = topology;
             changed
         });
+        self.polled.notify_waiters();
     }
 
     fn compose(&mut self) -> Topology {
@@ -246,6 +255,13 @@ impl Watcher {
                 id: shard.id.clone(),
                 address: shard.address.clone(),
                 electable_replicas,
+                replicas: self.replicas.listed(&shard.id, &shard.replicas),
+                // Without links all replicas count, and only the view can leave one out.
+                observed_since: match (found.links_since, self.view_since) {
+                    (Some(links), Some(view)) => Some(links.min(view)),
+                    (None, view) => view,
+                    (Some(_), None) => None,
+                },
                 clock_offset_ms: found.clock.offset_ms().unwrap_or(usual),
                 memory_used_ratio: found.memory_used_ratio,
             });
