@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 static TRIM: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../../shared/src/cluster/scripts/trim.lua")));
 
-/// At most this often: what is kept is 200 s, so a second more or less frees next to nothing.
+/// At most this often: minutes are kept anyway, so a second more or less frees next to nothing.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells Redis a shard's offset, at bounded frequency.

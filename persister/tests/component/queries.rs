@@ -92,6 +92,18 @@ async fn the_worked_queries_give_what_they_say_and_prune() {
             include_str!("../../queries/people.txt"),
             &["taps_2026_05_12"],
         ),
+        (
+            "rooms",
+            include_str!("../../queries/rooms.sql"),
+            include_str!("../../queries/rooms.txt"),
+            &["audience_counts_2026_05", "tap_counts_2026_05"],
+        ),
+        (
+            "mix",
+            include_str!("../../queries/mix.sql"),
+            include_str!("../../queries/mix.txt"),
+            &["tap_counts_2026_05"],
+        ),
     ] {
         assert_eq!(cells(&sql, query).await, printed(text), "{name}");
         let mut partitions = tables_read(&sql, query).await;
@@ -167,4 +179,24 @@ async fn an_analyst_reads_and_cannot_write() {
             "{forbidden}: {error}"
         );
     }
+}
+
+#[test]
+fn the_documentation_shows_the_queries_and_their_output() {
+    let text = include_str!("../../QUERIES.md");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/queries");
+    let mut shown = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.file_stem().is_some_and(|name| name != "sample") {
+            let content = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                text.contains(&content),
+                "{} is not in QUERIES.md",
+                path.display()
+            );
+            shown += 1;
+        }
+    }
+    assert_eq!(shown, 10);
 }

@@ -327,3 +327,31 @@ async fn head_counts_are_the_most_present_in_ten_seconds() {
     assert_eq!(slots, [(0, 12), (10_000, 12), (20_000, 10), (30_000, 11)]);
     persister.end().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_backlog_is_stored_in_few_large_transactions() {
+    let bench = Bench::new().await;
+    let (code, mut gateway) = (new_code(), Gateway::new());
+    for batch in 0..250_u64 {
+        let clients = batch * 7..batch * 7 + 400;
+        bench
+            .append_batch(&gateway.batch(&bench, &code, "clap", clients))
+            .await;
+    }
+    let start = std::time::Instant::now();
+    let persister = bench.persister("rows_per_transaction_max = 20000").await;
+    let sql = bench.sql().await;
+    until("the schema", async || {
+        sql.query_one("SELECT count(*) FROM tap_counts", &[])
+            .await
+            .ok()
+            .map(drop)
+    })
+    .await;
+    bench.wait_taps(&sql, &code, 100_000).await;
+    println!("100,000 taps in {:?}, the start included", start.elapsed());
+    check_books(&sql).await;
+    let commits = persister.metric("commits_total", "").await;
+    assert!(commits < 30.0, "{commits} transactions for five of work");
+    persister.end().await.unwrap();
+}
