@@ -60,7 +60,8 @@ enum Parting {
 struct Run {
     plan: Plan,
     phone: Phone,
-    next_due: Instant,
+    /// When the next tap is due; none before the phones tap.
+    next_due: Option<Instant>,
     /// What the phone told the board to be waiting for.
     waiting_told: usize,
 }
@@ -68,12 +69,10 @@ struct Run {
 /// Runs a phone until the phase is [`Phase::End`]; what it sent.
 pub async fn run(plan: Plan) -> Sheet {
     let phone = Phone::new(plan.room.clone());
-    // Phones do not tap in step.
-    let next_due = Instant::now() + plan.interval.mul_f64(rand::rng().random());
     let mut run = Run {
         plan,
         phone,
-        next_due,
+        next_due: None,
         waiting_told: 0,
     };
     let mut backoff = Backoff::default();
@@ -148,6 +147,12 @@ impl Run {
                 return Parting::End;
             }
             let taps = phase == Phase::Tap && !self.plan.keys.is_empty();
+            if taps && self.next_due.is_none() {
+                // Phones do not tap in step. What lies before they tap is not due, or its wait would count as ours.
+                let wait = self.plan.interval.mul_f64(rand::rng().random());
+                self.next_due = Some(Instant::now() + wait);
+            }
+            let next_due = self.next_due.unwrap_or_else(Instant::now);
             tokio::select! {
                 event = socket.next() => {
                     (heard, pinged) = (Instant::now(), None);
@@ -166,10 +171,10 @@ impl Run {
                         }
                     }
                 }
-                () = sleep_until(self.next_due.into()), if taps => {
+                () = sleep_until(next_due.into()), if taps => {
                     // It may have changed just now.
                     let taps = *self.plan.phase.borrow() == Phase::Tap;
-                    if taps && self.tap(&mut socket).await.is_err() {
+                    if taps && self.tap(&mut socket, next_due).await.is_err() {
                         return Parting::Broken;
                     }
                 }
@@ -189,15 +194,18 @@ impl Run {
         }
     }
 
-    async fn tap(&mut self, socket: &mut Socket) -> Result<(), fastwebsockets::WebSocketError> {
+    async fn tap(
+        &mut self,
+        socket: &mut Socket,
+        due: Instant,
+    ) -> Result<(), fastwebsockets::WebSocketError> {
         let now = Instant::now();
-        let due = self.next_due;
-        self.next_due += self.plan.interval;
         if now.duration_since(due) > self.plan.interval {
             // It was offline meanwhile: nobody taps all at once what he could not tap then.
-            self.next_due = now + self.plan.interval;
+            self.next_due = Some(now + self.plan.interval);
             return Ok(());
         }
+        self.next_due = Some(due + self.plan.interval);
         let key = self.plan.keys.choose(&mut rand::rng()).cloned();
         if let Some(key) = key.filter(|_| self.phone.may_tap()) {
             let tap = self.phone.tap(key, due, now);
