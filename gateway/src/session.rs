@@ -3,14 +3,16 @@
 use crate::rooms::clients::{Admission, Charge, Clients, Cooldown};
 use shared::counting::freshness::Freshness;
 use shared::counting::ids::{ClientHash, PageId, TapId};
+use shared::counting::memory::WINDOW;
 use shared::protocol::{ClientFrame, Join, Refused, Role, ServerFrame, TapFrame, Why};
 use shared::room::{ReactionKey, Room, RoomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The oldest tap that may still be sent again. Readers know taps of two minutes; sealing ends at 90 s.
 pub(crate) const TAP_AGE_MAX_MS: u64 = 80_000;
-/// How far a seq may be ahead of the last one: the readers' window per page.
-pub(crate) const SEQ_JUMP_MAX: u32 = 64;
+/// How far a seq may be ahead of the last one. The readers' window is 64 seqs, the newest among them: after a jump of 63
+/// the last one is still in it, after one of 64 it would be taken as seen whether it was or not.
+pub(crate) const SEQ_JUMP_MAX: u32 = WINDOW - 1;
 /// Frames a second that a connection may send in the long run; a person with two thumbs needs five.
 const FRAMES_PER_SECOND_MAX: u64 = 50;
 /// How many it may send at once: everything that waited during an outage, twice.
