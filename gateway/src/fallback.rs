@@ -9,16 +9,23 @@ use crate::rooms::{Membership, RoomCopy};
 use crate::session::Member;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
+use shared::counting::freshness::{PING_INTERVAL_MS, is_recent};
 use shared::counting::ids::{ClientHash, PageId};
 use shared::protocol::{Refused, Role, ServerFrame, TapFrame, Why};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep};
 
-/// The body of `GET /v1/rooms/CODE/events`: `text/event-stream`, first the room, then what happens in it. Dropping it
-/// leaves the room.
+/// How often a stream tells the time. This also keeps proxies and load balancers from ending it as silent (some do so
+/// after thirty seconds), and finds phones that have gone, which only writing to them does.
+const TIME_INTERVAL: Duration = Duration::from_millis(PING_INTERVAL_MS);
+
+/// The body of `GET /v1/rooms/CODE/events`: `text/event-stream`, first the room, then the time and what happens in the
+/// room. Dropping it leaves the room.
 #[derive(Debug)]
 pub struct Events {
     app: Arc<App>,
@@ -26,6 +33,9 @@ pub struct Events {
     peer: Arc<Peer>,
     membership: Membership,
     place: usize,
+    /// Something was told: the time comes after the room.
+    begun: bool,
+    next_time: Pin<Box<Sleep>>,
 }
 
 /// Begins a stream of events. A host's token has been checked by the caller. At the connection cap the stream is one
@@ -49,6 +59,8 @@ pub fn events(
         app: Arc::clone(app),
         copy: Arc::clone(room),
         peer,
+        begun: false,
+        next_time: Box::pin(tokio::time::sleep(Duration::ZERO)),
     };
     if is_full {
         app.metrics.full.inc();
@@ -60,19 +72,39 @@ pub fn events(
     events
 }
 
+impl Events {
+    /// The time, where it is to be told. It is read only when the stream can take it, so that it is not old before it
+    /// leaves; whatever holds it up afterwards makes it older, which is the safe side.
+    fn poll_time(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        if !self.begun || !self.peer.is_open() {
+            return Poll::Pending;
+        }
+        std::task::ready!(self.next_time.as_mut().poll(context));
+        self.next_time
+            .as_mut()
+            .reset(Instant::now() + TIME_INTERVAL);
+        let time = self.app.cluster.log_now_ms(self.copy.shard());
+        Poll::Ready(Bytes::from(ServerFrame::Time(time).encode()))
+    }
+}
+
 impl Body for Events {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let event = std::task::ready!(self.peer.poll_event(
-            context,
-            &self.copy,
-            self.app.clock.tenths()
-        ));
+        let event = match self.poll_time(context) {
+            Poll::Ready(time) => Some(time),
+            Poll::Pending => std::task::ready!(self.peer.poll_event(
+                context,
+                &self.copy,
+                self.app.clock.tenths()
+            )),
+        };
+        self.begun = true;
         Poll::Ready(event.map(|json| {
             let mut event = Vec::with_capacity(json.len() + 8);
             event.extend_from_slice(b"data: ");
@@ -92,11 +124,17 @@ impl Drop for Events {
     }
 }
 
-/// The fate of some taps is not known (a batch was given up, or the gateway is ending): 503 with Retry-After; the
-/// client sends them again.
+/// Why a request with taps has no results; the client sends them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the fate of these taps is not known: send them again")]
-pub struct Unsettled;
+pub enum NoResults {
+    /// The time they came with is not of now: they may have been under way for long, and have been sent again and
+    /// counted elsewhere. None was taken.
+    #[error("the time of these taps is not recent: none was taken")]
+    Stale,
+    /// The fate of some is not known: a batch was given up, or the gateway is ending.
+    #[error("the fate of these taps is not known: send them again")]
+    Unsettled,
+}
 
 /// Taps in one request, at the most; `http` refuses more with 400.
 pub const TAPS_PER_REQUEST_MAX: usize = 64;
@@ -107,10 +145,11 @@ enum Answer {
     Later(oneshot::Receiver<ServerFrame>),
 }
 
-/// Takes taps by POST: one `Ack` or `Refused` per tap, in order, once all are settled.
+/// Takes taps by POST: one `Ack` or `Refused` per tap, in order, once all are settled. `time` is the last one that the
+/// client was told; without it the taps are taken as sent just now.
 ///
 /// # Errors
-/// [`Unsettled`].
+/// See [`NoResults`].
 ///
 /// # Cancel safety
 /// Safe: taps that were taken stay taken; sent again, they count once.
@@ -119,8 +158,13 @@ pub async fn taps(
     room: &Arc<RoomCopy>,
     client: ClientHash,
     page: PageId,
+    time: Option<u64>,
     taps: &[TapFrame],
-) -> Result<Vec<ServerFrame>, Unsettled> {
+) -> Result<Vec<ServerFrame>, NoResults> {
+    let log_now_ms = app.cluster.log_now_ms(room.shard());
+    if time.is_some_and(|told_ms| !is_recent(told_ms, log_now_ms)) {
+        return Err(NoResults::Stale);
+    }
     let mut member = Member::new(client, page, Role::Phone);
     let answers: Vec<_> = taps
         .iter()
@@ -130,7 +174,7 @@ pub async fn taps(
     for answer in answers {
         frames.push(match answer {
             Answer::Now(frame) => frame,
-            Answer::Later(answer) => answer.await.map_err(|_| Unsettled)?,
+            Answer::Later(answer) => answer.await.map_err(|_| NoResults::Unsettled)?,
         });
     }
     Ok(frames)

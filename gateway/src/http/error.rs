@@ -7,10 +7,14 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use shared::cluster::RequestError;
+use shared::counting::freshness::TRANSIT_MAX_MS;
 use std::time::Duration;
 
 /// What a client is told to wait when a dependency is away: the time in which Redis elects a new master.
 const RETRY_AFTER_UNAVAILABLE: Duration = Duration::from_secs(2);
+
+/// What a client is told to wait with stale taps: a fresh time is there for the asking.
+const RETRY_AFTER_STALE: Duration = Duration::from_secs(1);
 
 /// One thing wrong with a body, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,6 +120,12 @@ pub(crate) enum ApiError {
     /// Redis cannot be reached, or is at its limit.
     #[error("{0}; nothing is lost, try again")]
     Unavailable(String),
+    /// Taps that came with a time that is not of now.
+    #[error(
+        "the `time` of this request is more than {} s old, or ahead of this gateway's, so its taps may have been sent again and counted meanwhile; none was taken. Wait for the next time of the event stream, or read the room for one, and send the taps again with it, each with its age",
+        TRANSIT_MAX_MS / 1000
+    )]
+    Stale,
     /// Something that must not happen.
     #[error("an internal error; the log of the gateway has it")]
     Internal(#[source] anyhow::Error),
@@ -152,7 +162,7 @@ struct Document<'a> {
 }
 
 /// Names, statuses and titles of all problems, as they stand in the OpenAPI document.
-pub(crate) const PROBLEMS: [(&str, StatusCode, &str); 19] = [
+pub(crate) const PROBLEMS: [(&str, StatusCode, &str); 20] = [
     ("no-such-path", StatusCode::NOT_FOUND, "No such path"),
     ("unknown-room", StatusCode::NOT_FOUND, "No such room"),
     (
@@ -216,6 +226,11 @@ pub(crate) const PROBLEMS: [(&str, StatusCode, &str); 19] = [
         "Unavailable for the moment",
     ),
     (
+        "stale",
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The taps were under way for too long",
+    ),
+    (
         "internal",
         StatusCode::INTERNAL_SERVER_ERROR,
         "Internal error",
@@ -245,6 +260,7 @@ impl ApiError {
             ApiError::VersionConflict { .. } => "version-conflict",
             ApiError::UpgradeRequired(_) => "upgrade-required",
             ApiError::Contended | ApiError::Unavailable(_) => "unavailable",
+            ApiError::Stale => "stale",
             ApiError::Internal(_) => "internal",
         }
     }
@@ -259,6 +275,7 @@ impl ApiError {
         match self {
             ApiError::TooManyGuesses { retry_after, .. } => Some(*retry_after),
             ApiError::Unavailable(_) | ApiError::Contended => Some(RETRY_AFTER_UNAVAILABLE),
+            ApiError::Stale => Some(RETRY_AFTER_STALE),
             _ => None,
         }
     }
@@ -354,6 +371,7 @@ mod tests {
             ApiError::Contended,
             ApiError::UpgradeRequired(text()),
             ApiError::Unavailable(text()),
+            ApiError::Stale,
             ApiError::Internal(anyhow::anyhow!("a secret of the store")),
         ]
     }

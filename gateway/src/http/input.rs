@@ -80,6 +80,8 @@ impl PatchRoom {
 pub(crate) struct PostTaps {
     pub(crate) client: String,
     pub(crate) page: String,
+    /// The last time that the client was told.
+    pub(crate) time: Option<u64>,
     pub(crate) taps: Vec<TapFrame>,
 }
 
@@ -89,14 +91,16 @@ impl PostTaps {
     /// # Errors
     /// [`ApiError::Fields`] with all that is wrong.
     pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
-        let mut fields = Fields::new(body, &["client", "page", "taps"])?;
+        let mut fields = Fields::new(body, &["client", "page", "time", "taps"])?;
         let id = |value: &Value| text(value).map(str::to_owned);
         let client = fields.require("client", "32 hex digits", |value, at| one(id(value), at));
         let page = fields.require("page", "8 hex digits", |value, at| one(id(value), at));
+        let time = fields.take("time", time);
         let taps = fields.require("taps", "an array of taps", taps);
         fields.finish(PostTaps {
             client: client.unwrap_or_default(),
             page: page.unwrap_or_default(),
+            time,
             taps: taps.unwrap_or_default(),
         })
     }
@@ -204,6 +208,15 @@ fn version(value: &Value) -> Result<u64, String> {
     value.as_u64().filter(|number| *number > 0).ok_or_else(|| {
         format!(
             "must be the version of the room as it was read, not {}",
+            show(value)
+        )
+    })
+}
+
+fn time(value: &Value) -> Result<u64, String> {
+    value.as_u64().ok_or_else(|| {
+        format!(
+            "must be the last time that the event stream told, in milliseconds, not {}",
             show(value)
         )
     })
@@ -483,7 +496,16 @@ mod tests {
         let read = PostTaps::read(body(
             json!([tap(1), {"key": "heart", "seq": 2, "age_ms": 9}]),
         ));
-        assert_eq!(read.unwrap().taps[1].age_ms, 9);
+        let read = read.unwrap();
+        assert_eq!((read.taps[1].age_ms, read.time), (9, None));
+        for (time, expected) in [(json!(17), Some(17)), (json!(null), None)] {
+            let body = json!({"client": "c", "page": "p", "time": time, "taps": json!([tap(1)])});
+            assert_eq!(PostTaps::read(body).unwrap().time, expected);
+        }
+        for time in [json!(-1), json!("17"), json!(1.5)] {
+            let body = json!({"client": "c", "page": "p", "time": time, "taps": json!([tap(1)])});
+            assert_eq!(pointers(PostTaps::read(body)), ["/time"], "{time}");
+        }
         let many: Vec<_> = (0..65).map(tap).collect();
         for (taps, pointer) in [
             (json!([]), "/taps"),

@@ -98,7 +98,10 @@ async fn make(app: &App, wanted: CreateRoom) -> Result<Room, ApiError> {
 /// `GET /v1/rooms/CODE`
 pub(crate) async fn read(app: &App, typed: &str, from: IpAddr) -> Result<Response<Body>, ApiError> {
     let copy = open(app, typed, from).await?;
-    Ok(json_response(StatusCode::OK, &view(&copy.room(), &copy)))
+    Ok(json_response(
+        StatusCode::OK,
+        &view(app, &copy.room(), &copy),
+    ))
 }
 
 /// `PATCH /v1/rooms/CODE`
@@ -120,7 +123,7 @@ pub(crate) async fn patch(
     let room = apply(app, room, &token, &patch).await?;
     let copy = open(app, typed, from).await?;
     copy.changed(room.clone());
-    Ok(json_response(StatusCode::OK, &view(&room, &copy)))
+    Ok(json_response(StatusCode::OK, &view(app, &room, &copy)))
 }
 
 /// Applies a patch to a room that was read a moment ago. Every attempt looks at the room as it is then: whether the
@@ -210,7 +213,7 @@ pub(crate) fn audience_link(app: &App, code: &RoomCode) -> String {
 }
 
 /// A room as the API shows it.
-fn view(room: &Room, copy: &RoomCopy) -> Value {
+fn view(app: &App, room: &Room, copy: &RoomCopy) -> Value {
     json!({
         "code": room.code,
         "title": room.title,
@@ -219,6 +222,7 @@ fn view(room: &Room, copy: &RoomCopy) -> Value {
         "state": room.state,
         "version": room.version,
         "totals": copy.totals(),
+        "time": app.cluster.log_now_ms(copy.shard()),
     })
 }
 

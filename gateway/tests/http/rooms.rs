@@ -1,7 +1,7 @@
 //! Making, reading and changing rooms, as it should go.
 
 use crate::support::{Gateway, PUBLIC_URL, eventually, text};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_room_is_made_read_changed_and_read_by_another_gateway() {
@@ -50,7 +50,7 @@ async fn a_room_is_made_read_changed_and_read_by_another_gateway() {
         )
         .await;
     assert_eq!(changed.status, 200, "{}", changed.text);
-    let changed = changed.json();
+    let mut changed = changed.json();
     assert_eq!(
         (&changed["version"], &changed["state"]),
         (&json!(2), &json!("paused"))
@@ -60,12 +60,19 @@ async fn a_room_is_made_read_changed_and_read_by_another_gateway() {
         "what a patch does not name stays"
     );
     assert_eq!(changed["palette"], room["palette"]);
-    let again = gateway.get(&format!("/v1/rooms/{code}")).await.json();
+    let mut again = gateway.get(&format!("/v1/rooms/{code}")).await.json();
+    assert!(take_time(&mut again) >= take_time(&mut changed));
     assert_eq!(again, changed, "the gateway's own copy has it at once");
 
     let other = Gateway::start().await;
-    let seen = other.get(&format!("/v1/rooms/{code}")).await.json();
+    let mut seen = other.get(&format!("/v1/rooms/{code}")).await.json();
+    take_time(&mut seen);
     assert_eq!(seen, changed);
+}
+
+/// Takes the server's time out of a room: it alone differs from one reading to the next.
+fn take_time(room: &mut Value) -> u64 {
+    room["time"].take().as_u64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,6 +65,49 @@ async fn taps_by_post_are_settled_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn taps_that_were_long_under_way_are_not_taken() {
+    let gateway = Gateway::start().await;
+    let (code, _) = gateway.room().await;
+    let room = gateway.get(&format!("/v1/rooms/{code}")).await;
+    let now = room.json()["time"].as_u64().unwrap();
+    let post = |time: Value| {
+        let taps = json!([{"key": "clap", "seq": 1}]);
+        let body = json!({"client": CLIENT, "page": PAGE, "time": time, "taps": taps});
+        let call = gateway.call("POST", &format!("/v1/rooms/{code}/taps"));
+        call.json(&body).send()
+    };
+    for time in [0, now - 25_001, now + 60_000, u64::MAX] {
+        let reply = post(json!(time)).await;
+        let problem = reply.problem(503, "stale");
+        assert!(text(&problem["detail"]).contains("send the taps again"));
+        assert_eq!(reply.header("retry-after"), "1");
+    }
+    assert_eq!(
+        gateway.metric("uproar_gateway_taps_total", "").await,
+        0.0,
+        "none was taken"
+    );
+    // The same tap, with a time that is good: as told, from a slow line, and from a clock somewhat ahead.
+    for time in [
+        json!(now),
+        json!(now - 10_000),
+        json!(now + 5_000),
+        json!(null),
+    ] {
+        let reply = post(time.clone()).await;
+        assert_eq!(
+            reply.json(),
+            json!({"results": [{"ack": 1}]}),
+            "{time}: {}",
+            reply.text
+        );
+    }
+    let without = tap(&gateway, &code, json!([{"key": "clap", "seq": 1}])).await;
+    assert_eq!(without.json()["results"][0], json!({"ack": 1}));
+    assert_eq!(gateway.metric("uproar_gateway_taps_total", "").await, 5.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn taps_of_a_wrong_shape() {
     let gateway = Gateway::start().await;
     let (code, _) = gateway.room().await;
@@ -114,23 +157,19 @@ async fn events_begin_with_the_room_and_bring_its_changes() {
     assert!(header("cache-control").contains("no-store"));
     assert_eq!(header("x-accel-buffering"), "no");
     let mut body = response.into_body();
-    let mut next = async || loop {
+    let mut next = async || {
         let frame = tokio::time::timeout(PATIENCE, body.frame())
             .await
             .unwrap()
             .unwrap()
             .unwrap();
         let event = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
-        if let Some(data) = event.strip_prefix("data: ") {
-            assert!(data.ends_with("\n\n"));
-            return serde_json::from_str::<Value>(data).unwrap();
-        }
-        assert!(
-            event.starts_with(':'),
-            "an event or a comment, not {event:?}"
-        );
+        let data = event.strip_prefix("data: ").unwrap();
+        assert!(data.ends_with("\n\n"));
+        serde_json::from_str::<Value>(data).unwrap()
     };
     assert_eq!(next().await["room"]["state"], "open");
+    assert!(next().await["time"].is_u64());
     gateway
         .patch(&code, &token, &json!({"state": "paused"}))
         .await;

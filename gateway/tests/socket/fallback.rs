@@ -3,6 +3,7 @@
 use crate::client::{Client, client_id};
 use crate::support::{Gateway, PATIENCE};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -19,8 +20,18 @@ impl Events {
         Events(BufReader::new(stream))
     }
 
-    /// The next event; none at the end.
+    /// The next event that does not tell the time; none at the end.
     async fn next(&mut self) -> Option<Value> {
+        loop {
+            let event = self.any().await?;
+            if event.get("time").is_none() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event; none at the end.
+    async fn any(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
             let read = tokio::time::timeout(PATIENCE, self.0.read_line(&mut line))
@@ -51,6 +62,19 @@ async fn events_bring_the_room_and_its_ticks() {
         .change(&code, &token, json!({"state": "paused"}))
         .await;
     assert_eq!(events.next().await.unwrap()["room"]["state"], "paused");
+}
+
+#[tokio::test]
+async fn the_time_comes_behind_the_room_and_then_every_ten_seconds() {
+    let gateway = Gateway::start().await;
+    let (code, _) = gateway.room().await;
+    let mut events = Events::open(&gateway, &code, 1).await;
+    assert!(events.any().await.unwrap().get("room").is_some());
+    let first = events.any().await.unwrap()["time"].as_u64().unwrap();
+    let told = tokio::time::Instant::now();
+    let second = events.any().await.unwrap()["time"].as_u64().unwrap();
+    assert!(told.elapsed().abs_diff(Duration::from_secs(10)) < Duration::from_secs(3));
+    assert!(second.abs_diff(first + 10_000) < 3_000, "{first} {second}");
 }
 
 #[tokio::test]

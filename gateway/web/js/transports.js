@@ -1,9 +1,11 @@
 // The two ways to a gateway, with one face: a WebSocket, and server-sent events with POST where those are blocked.
 
+import { age, now } from "./age.js";
 import { eventReader } from "./events.js";
 
 /**
  * @typedef {import("./types.js").Tap} Tap
+ * @typedef {import("./types.js").Moment} Moment
  * @typedef {import("./types.js").Listener} Listener
  */
 
@@ -48,6 +50,15 @@ const closeCode = (status) =>
   : status >= 400 && status < 500 ? 1008
   : 1006;
 
+/** Whether taps were not taken because the time that came with them was too old.
+ * @param {Response} answer
+ */
+async function isStale(answer) {
+  if (answer.status !== 503) return false;
+  const problem = await answer.json().catch(() => null);
+  return problem?.type === "urn:uproar:problem:stale";
+}
+
 /** @type {import("./types.js").Open} */
 export function openStream(code, join, listener) {
   const { client, page, role, token } = join;
@@ -55,8 +66,12 @@ export function openStream(code, join, listener) {
   const base = `/v1/rooms/${code}`;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  /** @type {Tap[]} */
+  /** @type {{ tap: Tap, since: Moment }[]} */
   let outgoing = [];
+  /** The last time that the stream told, which each POST sends back: a POST that something on the way holds back is then
+   * known to be old. Nothing is posted without it.
+   * @type {number | undefined} */
+  let time;
   let posting = false;
   let done = false;
 
@@ -74,11 +89,17 @@ export function openStream(code, join, listener) {
     if (!answer.ok || !answer.body) return end(closeCode(answer.status), false);
     const reader = answer.body.getReader();
     const decoder = new TextDecoder();
-    const read = eventReader((data) => listener.frame(parse(data)));
+    const read = eventReader((data) => {
+      const frame = parse(data);
+      listener.frame(frame);
+      if (frame.time === undefined) return;
+      time = frame.time;
+      deliver();
+    });
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return end(1006, true);
-      // Also a comment, which the gateway sends into silence, shows that the line lives.
+      // Also a comment, which something on the way may send into silence, shows that the line lives.
       listener.frame({});
       read(decoder.decode(value, { stream: true }));
     }
@@ -88,15 +109,25 @@ export function openStream(code, join, listener) {
   async function post() {
     if (posting) return;
     posting = true;
-    while (outgoing.length && !done) {
-      const taps = outgoing.map((tap) => ({ age_ms: 0, ...tap }));
+    while (outgoing.length && time !== undefined && !done) {
+      const sent = outgoing;
       outgoing = [];
+      // What waited here has grown older.
+      const at = now();
+      const taps = sent.map(({ tap, since }) => ({ ...tap, age_ms: (tap.age_ms ?? 0) + age(since, at) }));
+      const told = time;
       const answer = await fetch(`${base}/taps`, {
         method: "POST",
         headers: { "content-type": "application/json" },
-        body: JSON.stringify({ client, page, taps }),
+        body: JSON.stringify({ client, page, time, taps }),
         signal: abort.signal,
       });
+      if (await isStale(answer)) {
+        // None was taken. Unless the stream told a newer time meanwhile, they wait for the next.
+        outgoing = [...sent, ...outgoing];
+        if (time === told) time = undefined;
+        continue;
+      }
       if (!answer.ok) return end(closeCode(answer.status), true);
       const { results } = await answer.json();
       for (const result of results) listener.frame(result);
@@ -105,12 +136,13 @@ export function openStream(code, join, listener) {
   }
 
   // No answer means what a broken socket means: the taps are sent again after the next join.
+  const deliver = () => void post().catch(() => end(1006, true));
   listen().catch(() => end(1006, false));
   return {
     send(frame) {
       if (!("tap" in frame)) return;
-      outgoing.push(frame.tap);
-      post().catch(() => end(1006, true));
+      outgoing.push({ tap: frame.tap, since: now() });
+      deliver();
     },
     close() {
       done = true;

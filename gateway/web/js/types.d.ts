@@ -18,6 +18,7 @@ export type ServerFrame = {
   refused?: Refused;
   audience?: Audience;
   pong?: number;
+  time?: number;
   bye?: Bye;
 };
 export type ClientFrame = { join: Join } | { tap: Tap } | { ping: 1 };

@@ -6,9 +6,12 @@
 //! itself fresh:
 //! - It pings at least every [`PING_INTERVAL_MS`], whatever else comes, and each ping carries the time at which it was
 //!   sent, by the gateway's monotonic clock. Bytes keep their order, so what comes behind the answer to a ping was sent
-//!   after that ping. (Event streams carry the same time, and each POST sends the last one back.)
+//!   after that ping.
 //! - A tap that comes more than [`TRANSIT_MAX_MS`] after the last ping that was answered is not taken; the connection is
 //!   closed, and the phone sends the tap again with its age.
+//!
+//! Where sockets are blocked the event stream tells the time as often, and each POST sends the last one back. That is log
+//! time, since a POST may reach another gateway than the stream; see [`is_recent`].
 
 /// How often a gateway pings at least. Phones and proxies that drop silent connections are kept by it as well.
 pub const PING_INTERVAL_MS: u64 = 10_000;
@@ -17,6 +20,16 @@ pub const PING_INTERVAL_MS: u64 = 10_000;
 /// [`TAP_AGE_MAX_MS`](super::outbox::TAP_AGE_MAX_MS), [`VOID_AFTER_MS`](super::outbox::VOID_AFTER_MS) and 5 s between the
 /// masters' clocks, before and after, one tap's entries lie within 145 s of log time: less than the memory's 150 s.
 pub const TRANSIT_MAX_MS: u64 = 25_000;
+
+/// How far ahead of a gateway's own log time the time that a POST sends back may be: another gateway may have told it,
+/// by the clock of another master (up to 5 s apart), and each gateway only estimates these clocks.
+pub const AHEAD_MAX_MS: u64 = 10_000;
+
+/// Whether a POST that sends back the log time `told_ms` was sent within the last [`TRANSIT_MAX_MS`].
+pub fn is_recent(told_ms: u64, log_now_ms: u64) -> bool {
+    log_now_ms.saturating_sub(told_ms) <= TRANSIT_MAX_MS
+        && told_ms.saturating_sub(log_now_ms) <= AHEAD_MAX_MS
+}
 
 /// What is known of one connection, in 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +78,22 @@ mod tests {
         freshness.answered(10_000, 21_000);
         freshness.answered(90_000, 22_000);
         assert_eq!(freshness, Freshness::new(20_000));
+    }
+
+    #[test]
+    fn a_post_is_recent_within_its_bounds() {
+        let now = 1_790_000_000_000;
+        for told in [now - TRANSIT_MAX_MS, now, now + AHEAD_MAX_MS] {
+            assert!(is_recent(told, now), "{told}");
+        }
+        for told in [
+            0,
+            now - TRANSIT_MAX_MS - 1,
+            now + AHEAD_MAX_MS + 1,
+            u64::MAX,
+        ] {
+            assert!(!is_recent(told, now), "{told}");
+        }
     }
 
     #[test]

@@ -38,7 +38,9 @@ mod tests {
             ("client", &["join", "tap", "ping"][..]),
             (
                 "server",
-                &["room", "tick", "ack", "refused", "audience", "pong", "bye"],
+                &[
+                    "room", "tick", "ack", "refused", "audience", "pong", "time", "bye",
+                ],
             ),
         ] {
             let variants = schemas[name]["oneOf"].as_array().unwrap();

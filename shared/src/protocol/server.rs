@@ -67,6 +67,9 @@ pub enum ServerFrame {
     Audience(Audience),
     /// Answers a ping; always 1.
     Pong(u8),
+    /// On the event stream of the fallback only: the server's time in milliseconds since 1970. The next POST of taps
+    /// sends it back.
+    Time(u64),
     /// Before a close.
     Bye(Bye),
 }
@@ -198,6 +201,10 @@ mod tests {
                 r#"{"audience":{"people":812,"taps_per_second":97}}"#,
             ),
             (ServerFrame::Pong(1), r#"{"pong":1}"#),
+            (
+                ServerFrame::Time(1_790_000_000_000),
+                r#"{"time":1790000000000}"#,
+            ),
             (
                 ServerFrame::Bye(Bye {
                     why: "drain".into(),

@@ -25,6 +25,17 @@ function listener() {
   };
 }
 
+/** A stream that is told what to say. */
+function told() {
+  /** @type {ReadableStreamDefaultController<Uint8Array>} */
+  let stream;
+  const body = new ReadableStream({ start: (controller) => void (stream = controller) });
+  return {
+    response: new Response(body),
+    tell: (/** @type {string} */ text) => stream.enqueue(new TextEncoder().encode(text)),
+  };
+}
+
 /** A stream that stays open. */
 const events = (text = "") =>
   new Response(
@@ -55,9 +66,10 @@ test("taps are posted one request at a time, in order, each answered as a frame"
   const requests = [];
   let flying = 0;
   serve(async (path, options) => {
-    if (path.includes("/events")) return events();
+    if (path.includes("/events")) return events('data: {"time":17}\n\n');
     assert.equal((flying += 1), 1);
-    const { taps } = JSON.parse(String(options.body));
+    const { taps, time } = JSON.parse(String(options.body));
+    assert.equal(time, 17);
     requests.push(taps.map((/** @type {any} */ tap) => tap.seq));
     await new Promise((resolve) => setTimeout(resolve, 3));
     flying -= 1;
@@ -65,15 +77,56 @@ test("taps are posted one request at a time, in order, each answered as a frame"
   });
   const on = listener();
   const transport = openStream("PARTY7", join, on);
+  await settle();
   for (const seq of [1, 2, 3]) transport.send({ tap: { key: "clap", seq } });
   transport.send({ ping: 1 });
   await new Promise((resolve) => setTimeout(resolve, 30));
   assert.deepEqual(requests, [[1], [2, 3]]);
-  assert.deepEqual(on.heard.frames, [{ ack: 1 }, { ack: 2 }, { ack: 3 }]);
+  assert.deepEqual(on.heard.frames, [{ time: 17 }, { ack: 1 }, { ack: 2 }, { ack: 3 }]);
+});
+
+test("stale taps wait for the next time and are sent again, older, before those made meanwhile", async () => {
+  /** @type {{ time: number, taps: { seq: number, age_ms: number }[] }[]} */
+  const posts = [];
+  const stream = told();
+  serve((path, options) => {
+    if (path.includes("/events")) return stream.response;
+    const post = JSON.parse(String(options.body));
+    posts.push(post);
+    if (post.time === 1) return Response.json({ type: "urn:uproar:problem:stale" }, { status: 503 });
+    return Response.json({ results: post.taps.map((/** @type {any} */ tap) => ({ ack: tap.seq })) });
+  });
+  const on = listener();
+  const transport = openStream("PARTY7", join, on);
+  transport.send({ tap: { key: "clap", seq: 1, age_ms: 500 } });
+  await settle();
+  assert.equal(posts.length, 0, "nothing is sent before the first time");
+  stream.tell('data: {"time":1}\n\n');
+  await settle();
+  transport.send({ tap: { key: "clap", seq: 2 } });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.equal(posts.length, 1, "nothing is sent again before the next time");
+  stream.tell('data: {"time":2}\n\n');
+  await settle();
+  assert.deepEqual(posts.map(({ time, taps }) => [time, taps.map(({ seq }) => seq)]), [[1, [1]], [2, [1, 2]]]);
+  const [first, again] = posts.map(({ taps }) => taps[0].age_ms);
+  assert.ok(first >= 500 && again >= first + 25, `${first} ${again}`);
+  assert.deepEqual(on.heard.frames, [{ time: 1 }, { time: 2 }, { ack: 1 }, { ack: 2 }]);
+  assert.deepEqual(on.heard.closed, []);
+});
+
+test("a 503 of another kind closes the line", async () => {
+  serve((path) =>
+    path.includes("/events") ? events('data: {"time":1}\n\n') : Response.json({ type: "urn:uproar:problem:unavailable" }, { status: 503 }),
+  );
+  const on = listener();
+  openStream("PARTY7", join, on).send({ tap: { key: "clap", seq: 1 } });
+  await settle();
+  assert.deepEqual(on.heard.closed, [{ code: 1013, opened: true }]);
 });
 
 test("a post that fails closes the line once, so that taps are sent again after the next join", async () => {
-  serve((path) => (path.includes("/events") ? events() : Promise.reject(new Error("no network"))));
+  serve((path) => (path.includes("/events") ? events('data: {"time":1}\n\n') : Promise.reject(new Error("no network"))));
   const on = listener();
   openStream("PARTY7", join, on).send({ tap: { key: "clap", seq: 1 } });
   await settle();
