@@ -147,6 +147,22 @@ impl Stack {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// The last lines of each service's log, to see what went wrong before they are gone.
+    pub fn log_tails(&self) -> String {
+        let services = self.services();
+        let Services {
+            gateways,
+            aggregators,
+            persisters,
+        } = &*services;
+        let mut tails = String::new();
+        for service in gateways.iter().chain(aggregators).chain(persisters) {
+            let (log, tail) = (service.log().display(), service.log_tail());
+            tails += &format!("--- {log}\n{tail}\n");
+        }
+        tails
+    }
+
     /// Starts one more service. A further gateway is reached by its own port only.
     ///
     /// # Errors

@@ -251,7 +251,10 @@ async fn a_rig_until_killed() {
 
 /// Starts the function above; its process, and the folder of its rig.
 fn rig_in_another_process() -> (std::process::Child, PathBuf) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    // A test run in the background of a shell ignores SIGINT, and so would its children.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "a_rig_until_killed"])
         .stdout(Stdio::piped())
         .spawn()

@@ -43,6 +43,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     if report.verdict.unsettled > 0 {
         eprintln!("wrong: {} taps are unsettled", report.verdict.unsettled);
     }
+    if !report.verdict.holds() {
+        eprintln!("{}", smoked.stack.log_tails());
+    }
     println!("{}", serde_json::to_string(&report)?);
     Ok(report.verdict.holds())
 }
