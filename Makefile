@@ -22,7 +22,7 @@ help: ## Lists the commands
 demo: install-demo build ## Runs everything on this machine, with a page to tap on, until Ctrl-C
 	@exec $(PROGRAMS)/uproar-loadtest demo --port $(PORT) --phones $(PHONES)
 
-test: ## Checks everything: format, lints, tests, smoke with kills, pages in a browser
+test: install-test ## Checks everything: format, lints, tests, smoke with kills, pages in a browser
 	@.ci/test
 
 smoke: install-demo build ## Has 300 phones tap and compares all counts; KILL= kills one in the middle
