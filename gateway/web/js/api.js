@@ -17,7 +17,7 @@ export async function call(method, path, token, body) {
       body: JSON.stringify(body ?? {}),
     });
     const said = await answer.json().catch(() => ({}));
-    return { ok: answer.ok, body: said, message: answer.ok ? "" : explain(said), errors: said.errors ?? [] };
+    return { ok: answer.ok, body: said, message: answer.ok ? "" : explain(said, method), errors: said.errors ?? [] };
   } catch {
     return { ok: false, body: {}, message: text("unreachable"), errors: [] };
   }
@@ -25,9 +25,12 @@ export async function call(method, path, token, body) {
 
 /** Our words where we have them; the server's own, which are exact but English, where not.
  * @param {any} problem
+ * @param {string} method
  */
-function explain(problem) {
-  const name = `problem_${String(problem.type ?? "").split(/[/:#]/).pop()}`;
+function explain(problem, method) {
+  const kind = String(problem.type ?? "").split(/[/:#]/).pop();
+  // What is made is made with the admin key, which does not expire as a host token does.
+  const name = kind === "credentials" && method === "POST" ? "problem_admin-key" : `problem_${kind}`;
   const known = text(name);
   return known === name ? (problem.detail ?? text("unreachable")) : known;
 }

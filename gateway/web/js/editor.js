@@ -56,7 +56,7 @@ export function editor(place, changed) {
   /** @param {Reaction} entry */
   function append(entry) {
     const emoji = make("input", { class: "emoji", value: entry.emoji, "aria-label": text("emoji"), autocomplete: "off" });
-    const label = make("input", { value: entry.label, "aria-label": text("label"), maxlength: "60", dir: "auto", autocomplete: "off" });
+    const label = make("input", { value: entry.label, "aria-label": text("label"), maxlength: "40", dir: "auto", autocomplete: "off" });
     const up = make("button", { type: "button", class: "small", "aria-label": text("up") }, "↑");
     const down = make("button", { type: "button", class: "small", "aria-label": text("down") }, "↓");
     const remove = make("button", { type: "button", class: "small", "aria-label": text("remove") }, "×");

@@ -46,7 +46,7 @@ test("a room is made on the page, and its links and QR code lead to it", async (
   await page.fill("#key", "wrong");
   await page.fill("#title", "Made by hand");
   await page.click("#create");
-  await page.getByText("This key is not right").waitFor();
+  await page.getByText("This key is not right.", { exact: true }).waitFor();
   await page.fill("#key", rig.admin_key);
   await page.getByRole("button", { name: "Add Idea" }).click();
   await page.selectOption("#cooldown", "1000");

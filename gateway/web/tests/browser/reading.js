@@ -99,6 +99,18 @@ test("everything fits a small phone, with twelve reactions too", async () => {
   assert.ok(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), "no scrolling on a usual phone");
 });
 
+test("the usual six fit on one screen, also on a phone held sideways and on a laptop", async () => {
+  const room = await makeRoom({ title: "Ein ziemlich langer Titel für einen kleinen Bildschirm" });
+  for (const viewport of [{ width: 844, height: 390 }, { width: 667, height: 375 }, { width: 1280, height: 720 }, PHONE, SCREEN]) {
+    const page = await join(room.path, { viewport });
+    const size = `${viewport.width}x${viewport.height}`;
+    const over = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight);
+    assert.ok(over <= 0, `${size}: ${over} px too high`);
+    const hidden = await page.$$eval(".pad .emoji", (all) => all.filter((one) => one.getBoundingClientRect().bottom > innerHeight).length);
+    assert.equal(hidden, 0, `${size}: every emoji is in sight`);
+  }
+});
+
 /** WCAG AA over a page's texts: the colour of each against the nearest background that is one colour. */
 function faint() {
   /** @param {string} text */
