@@ -173,7 +173,7 @@ fn read_client_hash_key(reader: &mut Reader) -> Secret {
     const NAME: &str = "gateway.client_hash_key";
     let key = reader.secret(
         NAME,
-        "keys the hash under which clients are counted; the same on every gateway",
+        "keys the hash under which clients are counted, 16 bytes or more; the same on every gateway",
     );
     let key = key.unwrap_or_default();
     if key.reveal().len() < CLIENT_HASH_KEY_BYTES_MIN {
@@ -182,7 +182,11 @@ fn read_client_hash_key(reader: &mut Reader) -> Secret {
         } else {
             "***"
         };
-        reader.wrong(NAME, shown, "a secret of at least 16 bytes");
+        reader.wrong(
+            NAME,
+            shown,
+            "a secret of at least 16 bytes (or UPROAR_GATEWAY__CLIENT_HASH_KEY in the environment)",
+        );
     }
     key
 }
@@ -192,13 +196,13 @@ fn read_host_token_keys(reader: &mut Reader) -> (BTreeMap<String, Secret>, Strin
     const SIGNING: &str = "gateway.host_token_key_id";
     let keys = reader.secrets(
         KEYS,
-        "signing keys of host tokens by id: several while they are being rotated",
+        "signing keys of host tokens by id, 32 bytes or more each, several while they are being rotated; in the environment a variable for each id, as UPROAR_GATEWAY__HOST_TOKEN_KEYS__A",
     );
     if keys.is_empty() {
         reader.wrong(
             KEYS,
             "nothing",
-            "at least one key, such as host_token_keys = { 2025a = \"32 random bytes or more\" }",
+            "at least one key, such as host_token_keys = { a = \"32 random bytes or more\" }, or UPROAR_GATEWAY__HOST_TOKEN_KEYS__A in the environment",
         );
     }
     for (id, key) in &keys {

@@ -21,7 +21,14 @@ pub(crate) enum Violation {
     /// 1009.
     #[error("a message has at most {0} bytes")]
     TooLong(usize),
+    /// 1008.
+    #[error("a message has at most {FRAGMENTS_MAX} fragments")]
+    TooManyFragments,
 }
+
+/// Fragments of one message: an honest sender needs two or three for a message of 1 KiB. Without a bound, empty ones
+/// would go on for ever inside one message, and only whole messages count against the connection's pace.
+const FRAGMENTS_MAX: u32 = 32;
 
 impl Violation {
     /// The close code.
@@ -31,6 +38,7 @@ impl Violation {
             Violation::Binary => 1003,
             Violation::NotUtf8 => 1007,
             Violation::TooLong(_) => 1009,
+            Violation::TooManyFragments => 1008,
         }
     }
 }
@@ -44,6 +52,8 @@ pub(crate) struct Guard {
     payload_left: u64,
     /// Bytes of the message so far, while one is fragmented.
     message: Option<u64>,
+    /// Fragments of that message so far.
+    fragments: u32,
 }
 
 /// Two bytes, eight of length, four of mask.
@@ -64,6 +74,7 @@ impl Guard {
             header_bytes: 0,
             payload_left: 0,
             message: None,
+            fragments: 0,
         }
     }
 
@@ -123,6 +134,10 @@ impl Guard {
         }
         if !control {
             self.message = (!last).then_some(message);
+            self.fragments = if last { 0 } else { self.fragments + 1 };
+            if self.fragments > FRAGMENTS_MAX {
+                return Err(Violation::TooManyFragments);
+            }
         }
         debug_assert!(!control || matches!(opcode, CLOSE..=PONG));
         self.payload_left = length;
@@ -276,5 +291,9 @@ mod tests {
             Some(1009),
             "in the sum"
         );
+        let empty = |count| vec![frame(0x00, 0, true); count];
+        let message = |fragments| [vec![frame(0x01, 0, true)], empty(fragments)].concat();
+        assert_eq!(judge(&message(31)), None);
+        assert_eq!(judge(&message(32)), Some(1008), "fragments without end");
     }
 }

@@ -224,6 +224,13 @@ impl InRoom {
                 self.sent(sent)
             }
             Kind::Pong => {
+                if !self
+                    .socket
+                    .session
+                    .keeps_pace(self.socket.app.clock.now_ms())
+                {
+                    return self.act(too_many_frames());
+                }
                 if let Some(sent_ms) = decode_pong(payload) {
                     let now_ms = self.socket.app.clock.now_ms();
                     self.socket.session.answered(sent_ms, now_ms);

@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 use shared::counting::ids::{ClientHash, PageId};
 
 /// How many accepted taps of a client are remembered, so that one that is sent again after a reconnect is not
-/// refused for the cooldown that it began itself. An outage of ten seconds at a cooldown of one leaves ten unanswered.
-const RECENT_MAX: usize = 16;
+/// refused for the cooldown that it began itself: as many as a page leaves unanswered at the most.
+const RECENT_MAX: usize = 32;
 
 /// The clients of one room at this gateway.
 #[derive(Debug, Default)]

@@ -181,4 +181,13 @@ async fn a_flood_of_frames_is_closed() {
     let flood = text(r#"{"wave":1}"#).repeat(2000);
     client.send_bytes(&flood).await;
     assert_eq!(client.closed().await.0, 1008);
+    // Answers to pings that nobody sent.
+    let (mut client, _) = Client::phone(&gateway, &code, 2).await;
+    client.send_bytes(&masked(0x8A, b"").repeat(2000)).await;
+    assert_eq!(client.closed().await.0, 1008);
+    // One message of empty fragments, without an end.
+    let (mut client, _) = Client::phone(&gateway, &code, 3).await;
+    client.send_bytes(&masked(0x01, b"")).await;
+    client.send_bytes(&masked(0x00, b"").repeat(2000)).await;
+    assert_eq!(client.closed().await.0, 1008);
 }

@@ -24,14 +24,14 @@ const live = get("live");
 const taps = new Taps();
 const rising = floats(get("floats"));
 /** @type {import("./types.js").Totals} */
-const totals = {};
+const totals = Object.create(null);
 /** @type {Map<string, Pad>} */
 const pads = new Map();
 let room = data.room;
 /** Until the first join no total is known, and none is shown. */
 let known = false;
 /** Own taps that were counted and whose emoji has risen already. @type {import("./types.js").Totals} */
-const own = {};
+const own = Object.create(null);
 
 // ---- the buttons
 

@@ -28,7 +28,7 @@ let token = takeToken();
 let room = data.room;
 let dirty = false;
 /** @type {import("./types.js").Totals} */
-const totals = {};
+const totals = Object.create(null);
 const graph = chart();
 const title = /** @type {HTMLInputElement} */ (get("title-field"));
 const cooldown = /** @type {HTMLSelectElement} */ (get("cooldown"));

@@ -18,7 +18,7 @@ const canvas = /** @type {HTMLCanvasElement} */ (get("sky"));
 const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
 const pool = new Pool(ALIVE_MAX);
 /** @type {import("./types.js").Totals} */
-const totals = {};
+const totals = Object.create(null);
 let room = data.room;
 
 // ---- how it is set up

@@ -141,7 +141,7 @@ export class Taps {
  */
 export function merge(totals, fresh) {
   /** @type {import("./types.js").Totals} */
-  const grown = {};
+  const grown = Object.create(null);
   for (const [key, total] of Object.entries(fresh)) {
     const before = totals[key] ?? 0;
     if (total > before) {

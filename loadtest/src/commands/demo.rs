@@ -79,7 +79,7 @@ async fn show(arguments: Arguments) -> anyhow::Result<()> {
     }
     crowd.set_phase(Phase::Tap);
     progress(&format!("{phones} simulated phones are tapping"));
-    announce(&room.links);
+    announce(&room.links, &stack);
     let mut second = interval(Duration::from_secs(1));
     loop {
         second.tick().await;
@@ -90,7 +90,7 @@ async fn show(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn announce(links: &api::Links) {
+fn announce(links: &api::Links, stack: &Stack) {
     println!();
     if let Ok(code) = QrCode::new(&links.audience) {
         let code = code.render::<Dense1x2>().quiet_zone(true).build();
@@ -107,6 +107,12 @@ fn announce(links: &api::Links) {
     println!("  phones   {}", links.audience);
     println!("  slides   {}", links.stage);
     println!("  host     {}", links.host);
+    println!(
+        "  new      {}/new   (admin key {})",
+        stack.public_url(),
+        stack.rig.admin_key()
+    );
+    println!("  analyst  psql {}", stack.rig.postgres_url());
     println!();
     println!("  Ctrl-C ends it and leaves nothing behind.");
     println!();

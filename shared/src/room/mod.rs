@@ -28,7 +28,7 @@ pub enum RoomState {
     Open,
     /// Takes none for now.
     Paused,
-    /// Takes none any more.
+    /// Takes none, until the host opens it again.
     Closed,
 }
 

@@ -175,7 +175,11 @@ impl Reader {
         );
         self.mask(name, String::new());
         let value = self
-            .parse(name, "a table of texts by id", as_secrets)
+            .parse(
+                name,
+                "a table of texts by id (in the environment a variable for each, …__ID)",
+                as_secrets,
+            )
             .unwrap_or_default();
         if !value.is_empty() {
             let ids: Vec<_> = value

@@ -146,7 +146,7 @@ fn all_that_is_wrong_is_told_at_once() {
             "gateway.drain_seconds = -1 (from the file): should be a whole number from 0 to 600",
             "gateway.origins = [1] (from the file): should be a list of texts",
             "gateway.admin_key = *** (from the file): should be a text",
-            "gateway.host_token_keys = *** (from the file): should be a table of texts by id",
+            "gateway.host_token_keys = *** (from the file): should be a table of texts by id (in the environment a variable for each, …__ID)",
             "gateway.telling = \"maybe\" (from the file): should be true or false",
             "gateway.open_taps_max = \"many\" (from UPROAR_GATEWAY__OPEN_TAPS_MAX): should be a whole number from 1 to 1000000",
         ]
