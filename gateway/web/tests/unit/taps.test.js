@@ -209,8 +209,14 @@ test("open taps are those that the totals may not hold yet", () => {
 
 test("totals merge by maximum: late and doubled frames do no harm", () => {
   const totals = {};
-  assert.deepEqual(merge(totals, { clap: 5, love: 2 }), { clap: 5, love: 2 });
-  assert.deepEqual(merge(totals, { clap: 4 }), {});
-  assert.deepEqual(merge(totals, { clap: 9, love: 2 }), { clap: 4 });
+  assert.deepEqual({ ...merge(totals, { clap: 5, love: 2 }) }, { clap: 5, love: 2 });
+  assert.deepEqual({ ...merge(totals, { clap: 4 }) }, {});
+  assert.deepEqual({ ...merge(totals, { clap: 9, love: 2 }) }, { clap: 4 });
   assert.deepEqual(totals, { clap: 9, love: 2 });
+});
+
+test("a reaction may be called constructor", () => {
+  const totals = Object.create(null);
+  assert.deepEqual({ ...merge(totals, { constructor: 5 }) }, { constructor: 5 });
+  assert.equal(totals.constructor, 5);
 });
