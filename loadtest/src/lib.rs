@@ -3,6 +3,7 @@
 //!
 //! Modules in the order in which a run uses them.
 
+pub mod scenario;
 pub mod stack;
 pub mod api;
 pub mod ledger;
@@ -10,5 +11,7 @@ pub mod phone;
 pub mod crowd;
 pub mod compare;
 pub mod evidence;
+pub mod swarm;
+pub mod report;
 pub mod smoke;
 pub mod commands;
