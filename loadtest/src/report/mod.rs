@@ -3,6 +3,10 @@
 //! `None` is what could not be measured, as with a target whose Redis and Postgres are out of reach; a threshold on it
 //! counts as crossed, since nobody knows.
 
+pub mod number;
+pub mod judge;
+pub mod output;
+
 use serde::{Deserialize, Serialize};
 
 /// A run, or as much of it as there was before it was interrupted.
@@ -69,6 +73,8 @@ pub struct RunReport {
     /// And generator per frame received.
     pub generator_us_per_frame: Option<f64>,
 
+    /// What was asked of the run, and whether it held; filled by [`judge`].
+    pub bounds: Vec<Bound>,
     /// Room by room.
     pub rooms: Vec<RoomReport>,
     /// The same figure from several sides: the generator's, the servers', the kernel's, the browser's.
@@ -85,6 +91,24 @@ pub struct RunReport {
     pub window: (f64, f64),
     /// When, on what and with what.
     pub circumstances: Circumstances,
+}
+
+/// One threshold and what was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bound {
+    /// Such as "tick_p99_ms".
+    pub figure: String,
+    /// " ms" or " %": stands behind the number; empty for counts.
+    pub unit: String,
+    /// What was measured; none: it could not be.
+    pub measured: Option<f64>,
+    /// What it may be.
+    pub bound: f64,
+    /// Whether it must be at least the bound; otherwise at most.
+    pub at_least: bool,
+    /// Whether it held.
+    pub held: bool,
 }
 
 /// One room.

@@ -5,6 +5,14 @@
 
 pub mod timeline;
 pub mod thresholds;
+pub mod load;
+pub mod mistake;
+mod shape;
+mod rules;
+mod lines;
+mod built_in;
+mod change;
+mod palette;
 
 use serde::{Deserialize, Serialize};
 pub use thresholds::Thresholds;
@@ -65,6 +73,9 @@ pub struct Rooms {
     /// How many reactions the palette has, 1 to 12.
     #[serde(default = "six")]
     pub reactions: usize,
+    /// What becomes more when somebody asks for more phones than the file has.
+    #[serde(default)]
+    pub more_phones: MorePhones,
 }
 
 fn six() -> usize {
@@ -80,6 +91,17 @@ pub enum Sizes {
     Even,
     /// As talks are attended: the n-th room draws 1/n of what the first one does.
     Uneven,
+}
+
+/// What becomes more with more phones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MorePhones {
+    /// The rooms that there are become larger.
+    #[default]
+    LargerRooms,
+    /// There are more rooms of the same size.
+    MoreRooms,
 }
 
 /// A part of the phones arrives.
