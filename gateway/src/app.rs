@@ -13,6 +13,7 @@ use crate::rooms::{Members, RoomCopy, Rooms};
 use crate::session::Surroundings;
 use crate::settings::Settings;
 use hmac::{Hmac, KeyInit, Mac};
+use hyper::header::HeaderValue;
 use prometheus_client::registry::Registry;
 use sha2::Sha256;
 use shared::cluster::Cluster;
@@ -27,6 +28,8 @@ use tokio_util::task::TaskTracker;
 /// One gateway; everything that lives as long as the process.
 #[derive(Debug)]
 pub struct App {
+    /// Eight random hex digits, new at each start: see [`crate::connection::GATEWAY_HEADER`].
+    pub(crate) id: HeaderValue,
     /// As read at start.
     pub settings: Settings,
     /// Redis.
@@ -97,6 +100,7 @@ impl App {
         let clock = Clock::default();
         let fanout = Fanout::new(&tracker, &metrics, clock);
         Arc::new(App {
+            id: random_id(),
             rooms: Rooms::new(cluster.clone(), clock, fanout),
             outboxes: Outboxes::new(cluster.shards().count(), settings.open_taps_max),
             connections: Arc::new(Gate::new(settings.connections_max)),
@@ -163,6 +167,11 @@ impl App {
                 .inc();
         }
     }
+}
+
+fn random_id() -> HeaderValue {
+    let id = format!("{:08x}", rand::random::<u32>());
+    HeaderValue::from_str(&id).expect("hex digits may stand in a header")
 }
 
 /// The first eight bytes of an HMAC: enough that ten million clients share none by chance (one in 370,000 rooms).

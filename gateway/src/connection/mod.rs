@@ -20,7 +20,7 @@ use bytes::Bytes;
 use fastwebsockets::upgrade::{UpgradeFut, is_upgrade_request};
 use http_body_util::Empty;
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use hyper::upgrade::Parts;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -31,6 +31,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+
+/// Tells in the answer to a handshake which gateway serves the socket: behind a load balancer nothing else does.
+pub(crate) const GATEWAY_HEADER: HeaderName = HeaderName::from_static("uproar-gateway");
 
 /// What the kernel may hold for a phone that does not read; it doubles this. By default it would swallow 4 MB.
 const SEND_BUFFER_BYTES: usize = 4096;
@@ -86,10 +89,12 @@ pub fn upgrade(
     })?;
     let (mut response, upgraded) =
         fastwebsockets::upgrade::upgrade(&mut request).map_err(|_| UpgradeError::Handshake)?;
-    response.headers_mut().insert(
+    let headers = response.headers_mut();
+    headers.insert(
         SEC_WEBSOCKET_PROTOCOL,
         HeaderValue::from_static(SUBPROTOCOL),
     );
+    headers.insert(GATEWAY_HEADER, app.id.clone());
     // Before the answer is sent: the client's frames come after it.
     let accepted_ms = app.clock.now_ms();
     app.tracker.spawn(begin(

@@ -84,6 +84,24 @@ async fn a_handshake_that_is_wrong_is_answered_over_http() {
     )
     .await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    let (again, _) = Client::handshake(gateway.address, &code, UPGRADE, &[]).await;
+    assert_eq!(gateway_id(&head), gateway_id(&again));
+    let other = Gateway::start().await;
+    let (elsewhere, _) = Client::handshake(other.address, &code, UPGRADE, &[]).await;
+    assert_ne!(gateway_id(&head), gateway_id(&elsewhere));
+}
+
+/// The gateway that an answer names.
+fn gateway_id(head: &str) -> &str {
+    let mut headers = head.lines().filter_map(|line| line.split_once(": "));
+    let (_, id) = headers
+        .find(|(name, _)| name.eq_ignore_ascii_case("uproar-gateway"))
+        .unwrap();
+    assert!(
+        id.len() == 8 && id.bytes().all(|digit| digit.is_ascii_hexdigit()),
+        "{id}"
+    );
+    id
 }
 
 #[tokio::test]
