@@ -4,6 +4,7 @@
 //! warm-up is over; what is due before it counts for totals and deliveries, but for no latency.
 
 pub mod timeline;
+pub mod taps;
 pub mod thresholds;
 pub mod load;
 pub mod mistake;
