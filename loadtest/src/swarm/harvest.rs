@@ -67,7 +67,8 @@ pub struct PhoneHarvest {
     pub taps: Vec<TapHarvest>,
     /// Its connections, in order.
     pub stays: Vec<Stay>,
-    /// Joins that were turned away: 503, a close before the first frame, no answer within 10 s.
+    /// Attempts to join that did not end in a room, by the other side's fault: nobody listens, 503, a close before the
+    /// first frame, no answer within 10 s.
     pub joins_refused: u32,
 }
 
@@ -80,6 +81,8 @@ pub struct TapHarvest {
     pub due_us: u64,
     /// When it was first written to a socket.
     pub sent_us: u64,
+    /// How much later that was than it could have been, by the generator's own fault, microseconds.
+    pub late_us: u32,
     /// How often it was.
     pub attempts: u32,
     /// What became of it.
