@@ -2,27 +2,65 @@
 
 use crate::compare::Cell;
 use anyhow::Context;
-use redis::cmd;
+use redis::{Cmd, FromRedisValue, cmd};
 use rig::Rig;
+use shared::cluster::Cluster;
 use shared::counting::ids::{ClientHash, EntryId};
 use shared::room::{ReactionKey, RoomCode};
 use shared::shards::{ShardId, Shards};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Who can be asked what a shard's master knows.
+pub trait Redis {
+    /// One command to the master of a shard.
+    ///
+    /// # Errors
+    /// It does not answer, or with an error.
+    fn ask<T: FromRedisValue>(
+        &self,
+        shards: &Shards,
+        shard: ShardId,
+        command: &Cmd,
+    ) -> impl Future<Output = anyhow::Result<T>>;
+}
+
+impl Redis for Rig {
+    async fn ask<T: FromRedisValue>(
+        &self,
+        shards: &Shards,
+        shard: ShardId,
+        command: &Cmd,
+    ) -> anyhow::Result<T> {
+        self.cluster.request(shards.slot(shard), command).await
+    }
+}
+
+impl Redis for Cluster {
+    async fn ask<T: FromRedisValue>(
+        &self,
+        _shards: &Shards,
+        shard: ShardId,
+        command: &Cmd,
+    ) -> anyhow::Result<T> {
+        Ok(redis::from_redis_value(
+            self.request(shard, command).await?,
+        )?)
+    }
+}
 
 /// The totals in Redis.
 ///
 /// # Errors
 /// A master does not answer.
 pub async fn totals(
-    rig: &Rig,
+    redis: &impl Redis,
     shards: &Shards,
     rooms: &[RoomCode],
 ) -> anyhow::Result<BTreeMap<Cell, u64>> {
     let mut totals = BTreeMap::new();
     for room in rooms {
-        let slot = shards.slot(shards.of(room));
         let get = cmd("HGETALL").arg(shards.totals(room)).to_owned();
-        let hash: BTreeMap<String, u64> = rig.cluster.request(slot, &get).await?;
+        let hash: BTreeMap<String, u64> = redis.ask(shards, shards.of(room), &get).await?;
         for (key, total) in hash {
             totals.insert((room.clone(), key.parse()?), total);
         }
@@ -34,7 +72,11 @@ pub async fn totals(
 ///
 /// # Errors
 /// The master does not answer.
-pub async fn log_end(rig: &Rig, shards: &Shards, shard: ShardId) -> anyhow::Result<EntryId> {
+pub async fn log_end(
+    redis: &impl Redis,
+    shards: &Shards,
+    shard: ShardId,
+) -> anyhow::Result<EntryId> {
     let last = cmd("XREVRANGE")
         .arg(shards.log(shard))
         .arg("+")
@@ -42,8 +84,7 @@ pub async fn log_end(rig: &Rig, shards: &Shards, shard: ShardId) -> anyhow::Resu
         .arg("COUNT")
         .arg(1)
         .to_owned();
-    let last: redis::streams::StreamRangeReply =
-        rig.cluster.request(shards.slot(shard), &last).await?;
+    let last: redis::streams::StreamRangeReply = redis.ask(shards, shard, &last).await?;
     Ok(match last.ids.first() {
         Some(entry) => entry.id.parse()?,
         None => EntryId::ZERO,
@@ -55,13 +96,13 @@ pub async fn log_end(rig: &Rig, shards: &Shards, shard: ShardId) -> anyhow::Resu
 /// # Errors
 /// The master does not answer.
 pub async fn offset(
-    rig: &Rig,
+    redis: &impl Redis,
     shards: &Shards,
     shard: ShardId,
     reader: &str,
 ) -> anyhow::Result<EntryId> {
     let get = cmd("HGET").arg(reader).arg("offset").to_owned();
-    let offset: Option<String> = rig.cluster.request(shards.slot(shard), &get).await?;
+    let offset: Option<String> = redis.ask(shards, shard, &get).await?;
     Ok(offset
         .map(|offset| offset.parse())
         .transpose()?
@@ -82,15 +123,19 @@ pub async fn owner(rig: &Rig, slot: u16, lease: &str) -> anyhow::Result<Option<S
 ///
 /// # Errors
 /// A master does not answer.
-pub async fn caught_up(rig: &Rig, shards: &Shards, rooms: &[RoomCode]) -> anyhow::Result<bool> {
+pub async fn caught_up(
+    redis: &impl Redis,
+    shards: &Shards,
+    rooms: &[RoomCode],
+) -> anyhow::Result<bool> {
     for shard in rooms
         .iter()
         .map(|room| shards.of(room))
         .collect::<BTreeSet<_>>()
     {
-        let end = log_end(rig, shards, shard).await?;
+        let end = log_end(redis, shards, shard).await?;
         for reader in [shards.aggregator(shard), shards.persister(shard)] {
-            if offset(rig, shards, shard, &reader).await? < end {
+            if offset(redis, shards, shard, &reader).await? < end {
                 return Ok(false);
             }
         }

@@ -13,5 +13,7 @@ pub mod compare;
 pub mod evidence;
 pub mod swarm;
 pub mod report;
+pub mod agent;
 pub mod smoke;
+pub mod run;
 pub mod commands;

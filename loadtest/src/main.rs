@@ -1,7 +1,7 @@
 //! `uproar-loadtest`: starts Uproar on a rig, to show it, to drive it and to check it.
 
 use clap::{Parser, Subcommand};
-use loadtest::commands;
+use loadtest::commands::{self, WrongUse};
 use std::process::ExitCode;
 
 /// Starts Uproar on a private rig, to show it, to drive it and to check it.
@@ -18,24 +18,33 @@ enum Command {
     Smoke(commands::smoke::Arguments),
     Rig(commands::rig::Arguments),
     Idle(commands::idle::Arguments),
+    Run(Box<commands::run::Arguments>),
+    FindLimit(Box<commands::find_limit::Arguments>),
+    Agent(commands::agent::Arguments),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     commands::raise_open_files_limit();
     let done = match Arguments::parse().command {
-        Command::Demo(arguments) => commands::demo::run(arguments).await.map(|()| true),
-        Command::Smoke(arguments) => commands::smoke::run(arguments).await,
-        Command::Rig(arguments) => commands::rig::run(arguments).await.map(|()| true),
-        Command::Idle(arguments) => commands::idle::run(arguments).await,
+        Command::Demo(arguments) => commands::demo::run(arguments).await.map(|()| 0),
+        Command::Smoke(arguments) => commands::smoke::run(arguments).await.map(one_if_not),
+        Command::Rig(arguments) => commands::rig::run(arguments).await.map(|()| 0),
+        Command::Idle(arguments) => commands::idle::run(arguments).await.map(one_if_not),
+        Command::Run(arguments) => commands::run::run(*arguments).await,
+        Command::FindLimit(arguments) => commands::find_limit::run(*arguments).await,
+        Command::Agent(arguments) => commands::agent::run(arguments).await,
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
         // What was not right is in the report already.
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(if error.is::<WrongUse>() { 2 } else { 1 })
         }
     }
+}
+
+fn one_if_not(holds: bool) -> u8 {
+    u8::from(!holds)
 }

@@ -147,6 +147,11 @@ impl Stack {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// What was set for the services.
+    pub fn settings(&self) -> &[(String, String)] {
+        &self.options.settings
+    }
+
     /// The last lines of each service's log, to see what went wrong before they are gone.
     pub fn log_tails(&self) -> String {
         let services = self.services();

@@ -90,6 +90,8 @@ function showTotal(key, lower = false) {
   const grew = pad.shown >= 0 && number > pad.shown;
   pad.shown = number;
   pad.total.textContent = amount(number);
+  // The text is short for large numbers: this one is exact.
+  pad.total.dataset.total = String(number);
   if (grew && !calm()) pad.total.animate([{ transform: "translateY(-3px)" }, {}], { duration: 240, easing: "ease-out" });
 }
 

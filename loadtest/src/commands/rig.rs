@@ -42,7 +42,7 @@ pub struct Arguments {
     settings: Vec<(String, String)>,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("a setting has the form NAME=VALUE")?;
@@ -76,7 +76,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Read by a thread of its own: a read of standard input cannot be cancelled.
-fn lines_of_standard_input() -> mpsc::Receiver<String> {
+pub(super) fn lines_of_standard_input() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(16);
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

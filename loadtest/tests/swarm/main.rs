@@ -8,7 +8,9 @@ mod fake;
 mod against_fake;
 mod against_gateways;
 
-use loadtest::scenario::{Distribution, Rooms, Scenario, Sizes, Stage, Tapping, Thresholds};
+use loadtest::scenario::{
+    Distribution, MorePhones, Rooms, Scenario, Sizes, Stage, Tapping, Thresholds,
+};
 use loadtest::swarm::assignment::{Assignment, RoomPlan};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -26,6 +28,7 @@ fn scenario(phones: u32, every_seconds: Option<f64>) -> Scenario {
             sizes: Sizes::Even,
             cooldown_ms: 100,
             reactions: 1,
+            more_phones: MorePhones::default(),
         },
         arrive: vec![Stage {
             percent: 100.0,
