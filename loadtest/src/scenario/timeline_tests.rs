@@ -1,4 +1,4 @@
-use super::super::{Away, Cue, Distribution, Rooms, Stage, Stall, Tapping, Thresholds};
+use super::super::{Away, Cue, Distribution, MorePhones, Rooms, Stage, Stall, Tapping, Thresholds};
 use super::*;
 use std::collections::BTreeSet;
 
@@ -16,6 +16,7 @@ fn scenario(phones: u32, rooms: u32) -> Scenario {
             sizes: Sizes::Even,
             cooldown_ms: 3000,
             reactions: 6,
+            more_phones: MorePhones::default(),
         },
         arrive: vec![Stage {
             percent: 100.0,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::scenario::{
-    Distribution, Rooms, Scenario, Sizes, Stage as Arrivals, Tapping, Thresholds,
+    Distribution, MorePhones, Rooms, Scenario, Sizes, Stage as Arrivals, Tapping, Thresholds,
 };
 use crate::swarm::assignment::{Assignment, RoomPlan};
 use crate::swarm::harvest::TapFate;
@@ -28,6 +28,7 @@ impl Stand {
                 sizes: Sizes::Even,
                 cooldown_ms: 1000,
                 reactions: 1,
+                more_phones: MorePhones::default(),
             },
             arrive: vec![Arrivals {
                 percent: 100.0,
