@@ -1,38 +1,26 @@
-use super::super::{Away, Cue, Distribution, MorePhones, Rooms, Stage, Stall, Tapping, Thresholds};
+use super::super::{Away, Cue, Distribution, Stage, Stall, Tapping};
 use super::*;
 use std::collections::BTreeSet;
 
 const SEED: u64 = 7;
 
 fn scenario(phones: u32, rooms: u32) -> Scenario {
-    Scenario {
-        title: "Test".to_owned(),
-        about: "For tests.".to_owned(),
-        phones,
-        seconds: 60.0,
-        warm_up_seconds: 5.0,
-        rooms: Rooms {
-            count: rooms,
-            sizes: Sizes::Even,
-            cooldown_ms: 3000,
-            reactions: 6,
-            more_phones: MorePhones::default(),
-        },
-        arrive: vec![Stage {
-            percent: 100.0,
-            over_seconds: 10.0,
-            after_seconds: 0.0,
-        }],
-        tap: Some(Tapping {
-            every_seconds: [3.0, 6.0],
-            distribution: Distribution::Uniform,
-        }),
-        cue: Vec::new(),
-        away: Vec::new(),
-        stall: Vec::new(),
-        gateways: 1,
-        thresholds: Thresholds::default(),
-    }
+    let mut scenario: Scenario = toml::from_str(
+        r#"
+        title = "Test"
+        about = "For tests."
+        phones = 1
+        seconds = 60
+        warm_up_seconds = 5
+        rooms = { count = 1, cooldown_ms = 3000 }
+        arrive = [{ percent = 100, over_seconds = 10 }]
+        tap = { every_seconds = [3, 6] }
+        "#,
+    )
+    .unwrap();
+    scenario.phones = phones;
+    scenario.rooms.count = rooms;
+    scenario
 }
 
 fn parts(scenario: &Scenario) -> Vec<Part> {

@@ -8,43 +8,30 @@ mod fake;
 mod against_fake;
 mod against_gateways;
 
-use loadtest::scenario::{
-    Distribution, MorePhones, Rooms, Scenario, Sizes, Stage, Tapping, Thresholds,
-};
+use loadtest::scenario::{Distribution, Scenario, Tapping};
 use loadtest::swarm::assignment::{Assignment, RoomPlan};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// All phones arrive at once in one room with one reaction, and tap that often, if at all.
 fn scenario(phones: u32, every_seconds: Option<f64>) -> Scenario {
-    Scenario {
-        title: "Test".to_owned(),
-        about: "For tests.".to_owned(),
-        phones,
-        seconds: 60.0,
-        warm_up_seconds: 0.0,
-        rooms: Rooms {
-            count: 1,
-            sizes: Sizes::Even,
-            cooldown_ms: 100,
-            reactions: 1,
-            more_phones: MorePhones::default(),
-        },
-        arrive: vec![Stage {
-            percent: 100.0,
-            over_seconds: 0.0,
-            after_seconds: 0.0,
-        }],
-        tap: every_seconds.map(|every_seconds| Tapping {
-            every_seconds: [every_seconds; 2],
-            distribution: Distribution::Uniform,
-        }),
-        cue: Vec::new(),
-        away: Vec::new(),
-        stall: Vec::new(),
-        gateways: 1,
-        thresholds: Thresholds::default(),
-    }
+    let mut scenario: Scenario = toml::from_str(
+        r#"
+        title = "Test"
+        about = "For tests."
+        phones = 1
+        seconds = 60
+        rooms = { count = 1, cooldown_ms = 100, reactions = 1 }
+        arrive = [{ percent = 100, over_seconds = 0 }]
+        "#,
+    )
+    .unwrap();
+    scenario.phones = phones;
+    scenario.tap = every_seconds.map(|every_seconds| Tapping {
+        every_seconds: [every_seconds; 2],
+        distribution: Distribution::Uniform,
+    });
+    scenario
 }
 
 fn assignment(scenario: Scenario, target: SocketAddr) -> Assignment {

@@ -1,7 +1,4 @@
 use super::*;
-use crate::scenario::{
-    Distribution, MorePhones, Rooms, Scenario, Sizes, Stage as Arrivals, Tapping, Thresholds,
-};
 use crate::swarm::assignment::{Assignment, RoomPlan};
 use crate::swarm::harvest::TapFate;
 use shared::protocol::Why;
@@ -17,34 +14,18 @@ struct Stand {
 
 impl Stand {
     fn new() -> Stand {
-        let scenario = Scenario {
-            title: "Test".to_owned(),
-            about: "For tests.".to_owned(),
-            phones: 1,
-            seconds: 600.0,
-            warm_up_seconds: 0.0,
-            rooms: Rooms {
-                count: 1,
-                sizes: Sizes::Even,
-                cooldown_ms: 1000,
-                reactions: 1,
-                more_phones: MorePhones::default(),
-            },
-            arrive: vec![Arrivals {
-                percent: 100.0,
-                over_seconds: 0.0,
-                after_seconds: 0.0,
-            }],
-            tap: Some(Tapping {
-                every_seconds: [2.0, 2.0],
-                distribution: Distribution::Uniform,
-            }),
-            cue: Vec::new(),
-            away: Vec::new(),
-            stall: Vec::new(),
-            gateways: 1,
-            thresholds: Thresholds::default(),
-        };
+        let scenario = toml::from_str(
+            r#"
+            title = "Test"
+            about = "For tests."
+            phones = 1
+            seconds = 600
+            rooms = { count = 1, cooldown_ms = 1000, reactions = 1 }
+            arrive = [{ percent = 100, over_seconds = 0 }]
+            tap = { every_seconds = [2, 2] }
+            "#,
+        )
+        .unwrap();
         let assignment = Assignment {
             scenario,
             seed: 1,
