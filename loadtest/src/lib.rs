@@ -16,4 +16,6 @@ pub mod report;
 pub mod agent;
 pub mod smoke;
 pub mod run;
+pub mod giant_room;
+pub mod backlog;
 pub mod commands;

@@ -21,6 +21,8 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     FindLimit(Box<commands::find_limit::Arguments>),
     Agent(commands::agent::Arguments),
+    GiantRoom(commands::giant_room::Arguments),
+    Backlog(commands::backlog::Arguments),
 }
 
 #[tokio::main]
@@ -34,6 +36,8 @@ async fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(*arguments).await,
         Command::FindLimit(arguments) => commands::find_limit::run(*arguments).await,
         Command::Agent(arguments) => commands::agent::run(arguments).await,
+        Command::GiantRoom(arguments) => commands::giant_room::run(arguments).await,
+        Command::Backlog(arguments) => commands::backlog::run(arguments).await,
     };
     match done {
         // What was not right is in the report already.

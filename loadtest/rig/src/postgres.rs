@@ -100,6 +100,15 @@ impl Postgres {
         Ok(self.server()?.address)
     }
 
+    /// The process id of the server, the parent of all its processes.
+    ///
+    /// # Errors
+    /// The rig was started without Postgres, or it does not run.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        let slot = self.server()?.slot();
+        Ok(slot.as_ref().context("Postgres does not run")?.pid())
+    }
+
     /// Stops it in good order but at once (open transactions are rolled back), and waits for its end.
     ///
     /// # Errors

@@ -7,6 +7,8 @@ pub mod idle;
 pub mod run;
 pub mod find_limit;
 pub mod agent;
+pub mod giant_room;
+pub mod backlog;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::time::Duration;

@@ -115,8 +115,9 @@ impl<T> OpenBatch<T> {
                 .fold(newest_ms, u64::max);
             room.in_use = room.people.is_some() || !room.taps.is_empty();
         }
-        let mut tickets = Vec::with_capacity(self.taps - too_old.len());
-        let mut writer = wire::Writer::new(newest_ms, tickets.capacity());
+        let taps = self.taps - too_old.len();
+        let mut tickets = Vec::with_capacity(taps);
+        let mut writer = wire::Writer::new(newest_ms, taps);
         for room in self.rooms.iter_mut().filter(|room| room.in_use) {
             room.write(&mut writer, &mut tickets);
         }

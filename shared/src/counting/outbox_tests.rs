@@ -75,6 +75,15 @@ fn an_empty_outbox_is_idle() {
 }
 
 #[test]
+fn tickets_may_be_nothing() {
+    let mut outbox = Outbox::new(ProducerId(1), LIMITS);
+    outbox
+        .push(&room(), tap(1, 1), &key(), NOW, ())
+        .expect("there is room");
+    assert!(matches!(outbox.step(NOW, never), Step::Append { .. }));
+}
+
+#[test]
 fn a_batch_says_what_was_pushed() {
     let mut outbox = outbox();
     push(&mut outbox, tap(7, 1), NOW - 5);
