@@ -4,8 +4,14 @@
 //! counts as crossed, since nobody knows.
 
 pub mod number;
+pub mod words;
+pub mod distribution;
 pub mod judge;
+pub mod table;
+pub mod html;
 pub mod output;
+#[cfg(test)]
+mod sample;
 
 use serde::{Deserialize, Serialize};
 
