@@ -7,13 +7,14 @@ use super::processes::Watch;
 use super::{Counts, Played};
 use crate::compare::{self, Claims, Found, Sent};
 use crate::ledger::client_hash;
-use crate::report::{CrossCheck, RoomReport, RunReport, Second};
+use crate::report::{CrossCheck, Distribution, RoomReport, RunReport, Second};
 use crate::scenario::Scenario;
 use crate::scenario::timeline::Times;
 use crate::swarm::assignment::RoomPlan;
 use crate::swarm::evaluate::{Evaluation, join_waits, lateness};
 use crate::swarm::harvest::{Harvest, Snapshot, TapFate};
 use anyhow::Context;
+use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -63,11 +64,8 @@ impl Findings<'_> {
         report.tick_p99_ms = latencies.tick.p99_ms();
         report.beyond_window_p99_ms = latencies.beyond_window.p99_ms();
         let measured = [&latencies.ack, &latencies.tick, &latencies.beyond_window];
-        report.distributions = measured
-            .iter()
-            .map(|waits| waits.distribution())
-            .filter(|distribution| distribution.count > 0)
-            .collect();
+        let distributions = measured.iter().filter_map(|waits| waits.distribution());
+        report.distributions.extend(distributions);
         report.seconds = self.seconds(&latencies);
         self.counted(&mut report, &evaluation)?;
         self.cross_checks(&mut report, latencies.unseen);
@@ -101,6 +99,13 @@ impl Findings<'_> {
         };
         report.join_p95_ms = at(95);
         report.joined_max_ms = at(100);
+        let mut distribution = Histogram::<u64>::new(3)?;
+        for wait in &waits {
+            distribution.record(*wait)?;
+        }
+        report
+            .distributions
+            .extend(Distribution::of("join", &distribution));
         let until = self.played.all_joined.unwrap_or(self.times.arrived);
         let cpu = self.watch.cpu_between("gateway", Duration::ZERO, until);
         if self.played.all_joined.is_some() && cpu > Duration::ZERO {

@@ -63,24 +63,9 @@ impl Waits {
         Some((at(0.50), at(0.99)))
     }
 
-    /// For the report.
-    pub fn distribution(&self) -> Distribution {
-        let at = |quantile| milliseconds(self.all.value_at_quantile(quantile));
-        let mut buckets: Vec<(f64, u64)> = Vec::new();
-        for step in self.all.iter_recorded() {
-            let upper = upper_bound_ms(step.value_iterated_to());
-            match buckets.last_mut() {
-                #[expect(clippy::float_cmp, reason = "both come from the same function")]
-                Some(last) if last.0 == upper => last.1 += step.count_since_last_iteration(),
-                _ => buckets.push((upper, step.count_since_last_iteration())),
-            }
-        }
-        Distribution {
-            name: self.name.to_owned(),
-            count: self.all.len(),
-            percentiles: [0.50, 0.90, 0.95, 0.99, 0.999, 1.0].map(at),
-            buckets,
-        }
+    /// For the report; none if there were no waits.
+    pub fn distribution(&self) -> Option<Distribution> {
+        Distribution::of(self.name, &self.all)
     }
 }
 
@@ -95,12 +80,6 @@ fn histogram() -> Histogram<u64> {
 )]
 fn milliseconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1000.0
-}
-
-/// Buckets for a plot: sixteen to each doubling.
-fn upper_bound_ms(microseconds: u64) -> f64 {
-    let exact = milliseconds(microseconds.max(1));
-    ((exact.log2() * 16.0).ceil() / 16.0).exp2()
 }
 
 /// All waits of a run.
@@ -136,9 +115,9 @@ impl Latencies {
         window: &Range<u64>,
     ) -> Latencies {
         let mut latencies = Latencies {
-            ack: Waits::new("acknowledged"),
-            tick: Waits::new("seen by another phone"),
-            beyond_window: Waits::new("beyond flush and tick"),
+            ack: Waits::new("ack"),
+            tick: Waits::new("tick"),
+            beyond_window: Waits::new("beyond_window"),
             unseen: 0,
         };
         for phone in harvests.iter().flat_map(|harvest| &harvest.phones) {
@@ -206,7 +185,7 @@ mod tests {
         for (due_us, wait_us) in [(500_000, 900_000), (1_500_000, 20_000), (2_500_000, 40_000)] {
             waits.add(due_us, wait_us, &window);
         }
-        let distribution = waits.distribution();
+        let distribution = waits.distribution().unwrap();
         assert_eq!(distribution.count, 2);
         assert!(
             (distribution.percentiles[5] - 40.0).abs() < 0.1,
