@@ -2,8 +2,8 @@
 
 use super::{Interrupt, WrongUse, interrupted};
 use crate::agent::LOCAL;
-use crate::report::RunReport;
 use crate::report::output::{self, OutputFile};
+use crate::report::{RunReport, html, table};
 use crate::run::generators::Placement;
 use crate::run::progress::Progress;
 use crate::run::target::{Elsewhere, Target};
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Writes the report as JSON, the same as the last line of standard output
     #[arg(long, value_name = "FILE")]
     json: Option<OutputFile>,
+    /// Writes the report as one page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<OutputFile>,
 }
 
 /// What `run` and `find-limit` share.
@@ -117,7 +120,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<u8> {
         report = play(&options, &arguments.common, &interrupt, &progress) => report?,
         () = interrupt.twice() => anyhow::bail!("interrupted twice: ended without a report"),
     };
-    finish(&report, arguments.json.as_ref())
+    finish(&report, arguments.json.as_ref(), arguments.html.as_ref())
 }
 
 async fn play(
@@ -133,8 +136,16 @@ async fn play(
     run::run(options, &target, &interrupt.token, progress).await
 }
 
-fn finish(report: &RunReport, json: Option<&OutputFile>) -> anyhow::Result<u8> {
-    eprintln!("{}", report.headline());
+pub(super) fn finish(
+    report: &RunReport,
+    json: Option<&OutputFile>,
+    page: Option<&OutputFile>,
+) -> anyhow::Result<u8> {
+    eprintln!("{}", table::table(report, table::colours_wanted()));
+    if let Some(page) = page {
+        page.write(&html::page(report))?;
+        eprintln!("The report as a page: {}", page.path().display());
+    }
     output::finish(report, json)?;
     Ok(report.exit_code())
 }
