@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 const SCENARIO: &str = r#"
 title = "Trust"
 about = "A small room in which something may be wrong."
-phones = 300
-seconds = 12
+phones = 400
+seconds = 8
 warm_up_seconds = 1
 
 [rooms]
@@ -90,9 +90,9 @@ async fn nothing_wrong_is_held_against_a_sound_system(target: &Target) {
         report.crossed,
         report.vetoes
     );
-    assert_eq!((report.joined, report.joins_refused), (300, 0));
+    assert_eq!((report.joined, report.joins_refused), (400, 0));
     assert_eq!(report.expected, report.delivered);
-    assert!(report.expected > 300 * 4 * 10, "{}", report.expected);
+    assert!(report.expected > 400 * 4 * 7, "{}", report.expected);
     let counted = [report.totals, report.taps, report.tap_counts];
     assert_eq!(counted, [Some(report.acked); 3]);
     assert!(report.tick_p99_ms.unwrap() > report.beyond_window_p99_ms.unwrap());
@@ -108,7 +108,7 @@ async fn three_generators_find_what_one_finds(target: &Target) {
         report.crossed,
         report.vetoes
     );
-    assert_eq!((report.joined, report.expected), (300, report.delivered));
+    assert_eq!((report.joined, report.expected), (400, report.delivered));
     let generators = report
         .processes
         .iter()
@@ -156,12 +156,12 @@ async fn a_server_that_answers_late_is_noticed(target: &Target) {
         panic!("the tests have a rig");
     };
     let (report, ()) = tokio::join!(play(target, Placement::Here), async {
-        tokio::time::sleep(Duration::from_secs(7)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         stack.services().gateways[0].stall();
         tokio::time::sleep(Duration::from_secs(1)).await;
         stack.services().gateways[0].resume();
     });
-    // A twelfth of the taps fell due while it stood still; the first of them waited for all of the second.
+    // An eighth of the taps fell due while it stood still; the first of them waited for all of the second.
     assert!(
         report.ack_p99_ms.unwrap() > 700.0,
         "{:?}",
@@ -181,7 +181,7 @@ async fn a_server_that_answers_late_is_noticed(target: &Target) {
 /// were due, so that it does not make the server look fast.
 async fn a_generator_that_is_too_slow_says_so(target: &Target) {
     let (report, ()) = tokio::join!(play(target, Placement::Processes(1)), async {
-        tokio::time::sleep(Duration::from_secs(7)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         let generator = child("agent");
         signal(generator, nix::sys::signal::Signal::SIGSTOP);
         tokio::time::sleep(Duration::from_secs(1)).await;
