@@ -3,7 +3,7 @@
 use super::counters::Counters;
 use super::follower::Stamps;
 use super::latency::{FLUSH_MS, Latencies, TICK_MS, Windows};
-use super::processes::Watch;
+use super::processes::{Watch, nearest_second};
 use super::{Counts, Played};
 use crate::compare::{self, Claims, Found, Sent};
 use crate::ledger::client_hash;
@@ -189,8 +189,7 @@ impl Findings<'_> {
         let mut seconds = Vec::new();
         for (at, snapshot) in &self.played.snapshots {
             // What is read at the end of a second is of that second.
-            let second =
-                u32::try_from(at.as_millis().div_ceil(1000).saturating_sub(1)).unwrap_or(u32::MAX);
+            let second = nearest_second(*at).saturating_sub(1);
             seconds.push(Second {
                 at: second,
                 joined: snapshot.joined,

@@ -89,14 +89,13 @@ pub async fn run(
     }
     let mut watch = Watch::default();
     for (kind, name, pid) in target.processes().await {
-        watch.add(kind, name, pid);
+        watch.add(kind, name, vec![pid]);
     }
     for (name, pid) in generators.processes() {
-        watch.add("generator", name, pid);
+        watch.add("generator", name, vec![pid]);
     }
-    let pids = browser.as_ref().and_then(Browser::pid);
-    for pid in pids.map(processes::family).unwrap_or_default() {
-        watch.add("browser", format!("browser {pid}"), pid);
+    if let Some(pid) = browser.as_ref().and_then(Browser::pid) {
+        watch.add("browser", "browser".to_owned(), processes::family(pid));
     }
     let play = Play {
         scenario: scenario.clone(),

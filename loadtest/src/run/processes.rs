@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 pub struct Watched {
     name: String,
     kind: String,
-    pid: u32,
+    /// More than one where several make up one program.
+    pids: Vec<u32>,
     /// When, CPU time so far, resident bytes.
     samples: Vec<(Duration, Duration, u64)>,
 }
@@ -22,11 +23,11 @@ pub struct Watch {
 
 impl Watch {
     /// One more; `kind` is gateway, aggregator, persister, redis, postgres, generator or browser.
-    pub fn add(&mut self, kind: &str, name: String, pid: u32) {
+    pub fn add(&mut self, kind: &str, name: String, pids: Vec<u32>) {
         self.processes.push(Watched {
             name,
             kind: kind.to_owned(),
-            pid,
+            pids,
             samples: Vec::new(),
         });
     }
@@ -39,8 +40,9 @@ impl Watch {
         for process in &mut self.processes {
             let before = process.samples.last().map_or(Duration::ZERO, |last| last.1);
             // A thread that has ended takes its time with it.
-            let cpu = cpu_time(process.pid).max(before);
-            process.samples.push((at, cpu, resident_bytes(process.pid)));
+            let cpu: Duration = process.pids.iter().map(|pid| cpu_time(*pid)).sum();
+            let resident = process.pids.iter().map(|pid| resident_bytes(*pid)).sum();
+            process.samples.push((at, cpu.max(before), resident));
         }
     }
 
@@ -79,8 +81,7 @@ impl Watched {
             let ((began, before, _), (at, cpu, resident)) = (pair[0], pair[1]);
             let wall = at.saturating_sub(began).as_secs_f64().max(0.001);
             let cores = cpu.saturating_sub(before).as_secs_f64() / wall;
-            let second = u32::try_from(began.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
-            seconds.push((second, cores, resident));
+            seconds.push((nearest_second(began), cores, resident));
         }
         ProcessReport {
             name: self.name.clone(),
@@ -95,6 +96,11 @@ impl Watched {
             seconds,
         }
     }
+}
+
+/// The whole second nearest to a moment: what happens each second happens a little later than that.
+pub fn nearest_second(at: Duration) -> u32 {
+    u32::try_from((at.as_millis() + 500) / 1000).unwrap_or(u32::MAX)
 }
 
 /// What a process has used so far, all its threads: the scheduler's own count, in nanoseconds.
@@ -199,7 +205,7 @@ mod tests {
         let process = Watched {
             name: "gateway 1".to_owned(),
             kind: "gateway".to_owned(),
-            pid: 1,
+            pids: vec![1],
             samples: vec![at(0, 0), at(10, 1), at(20, 6), at(30, 6)],
         };
         let report = process.report(Duration::from_secs(10), Duration::from_secs(20));
