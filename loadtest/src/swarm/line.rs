@@ -1,6 +1,8 @@
 //! A phone's connection: what was read in part, and what could not be written yet.
 
+use super::phone::Ending;
 use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,7 +12,7 @@ use std::time::Duration;
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) stream: TcpStream,
+    stream: TcpStream,
     /// The beginning of a frame whose end has not come yet.
     rest: Vec<u8>,
     /// What the socket did not take yet.
@@ -29,26 +31,31 @@ pub(super) struct Filled {
 }
 
 impl Line {
-    /// Begins to connect.
+    /// Begins to connect; whoever polls the registry hears of it under this token.
     ///
     /// # Errors
     /// There is no socket or port to be had, or the other side refuses at once.
-    pub(super) fn open(target: SocketAddr, source: Option<Ipv4Addr>) -> io::Result<Line> {
-        let domain = Domain::for_address(target);
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        socket.set_tcp_nodelay(true)?;
-        if let Some(source) = source {
-            // The port is chosen when it connects: then only the pair with the target's has to be free.
-            setsockopt(&socket, IpBindAddressNoPort, &true)?;
-            socket.bind(&SocketAddr::from((source, 0)).into())?;
-        }
+    pub(super) fn open(
+        target: SocketAddr,
+        source: Option<Ipv4Addr>,
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Line, Ending> {
+        let socket = new_socket(target, source).map_err(Ending::NoSocket)?;
         match socket.connect(&target.into()) {
             Err(error) if error.raw_os_error() == Some(nix::libc::EINPROGRESS) => {}
-            connected => connected?,
+            // All ports of the source are in use with this target.
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
+                return Err(Ending::NoSocket(error));
+            }
+            connected => connected.map_err(Ending::Lost)?,
         }
+        let mut stream = TcpStream::from_std(socket.into());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = registry.register(&mut stream, token, interest);
+        registered.map_err(Ending::NoSocket)?;
         Ok(Line {
-            stream: TcpStream::from_std(socket.into()),
+            stream,
             rest: Vec::new(),
             unsent: Vec::new(),
         })
@@ -152,19 +159,52 @@ impl Line {
     }
 }
 
+fn new_socket(target: SocketAddr, source: Option<Ipv4Addr>) -> io::Result<Socket> {
+    let domain = Domain::for_address(target);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(source) = source {
+        // The port is chosen when it connects: then only the pair with the target's has to be free.
+        setsockopt(&socket, IpBindAddressNoPort, &true)?;
+        socket.bind(&SocketAddr::from((source, 0)).into())?;
+    }
+    Ok(socket)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mio::Poll;
     use std::net::TcpListener;
 
     fn connected(source: Option<Ipv4Addr>) -> (Line, std::net::TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let line = Line::open(listener.local_addr().unwrap(), source).unwrap();
+        let (target, poll) = (listener.local_addr().unwrap(), Poll::new().unwrap());
+        let line = Line::open(target, source, poll.registry(), Token(0)).unwrap();
         let (other, _) = listener.accept().unwrap();
         while !line.is_connected().unwrap() {
             std::thread::yield_now();
         }
         (line, other)
+    }
+
+    #[test]
+    fn whose_fault_it_is_that_there_is_none_is_known() {
+        let poll = Poll::new().unwrap();
+        let open = |target: &str, source: Option<Ipv4Addr>| {
+            Line::open(target.parse().unwrap(), source, poll.registry(), Token(0))
+        };
+        // An address for documentation: this machine has no other of that kind to come from.
+        let foreign = Some(Ipv4Addr::new(192, 0, 2, 1));
+        assert!(matches!(
+            open("127.0.0.1:1", foreign),
+            Err(Ending::NoSocket(_))
+        ));
+        match open("127.0.0.1:1", None) {
+            Ok(line) => while matches!(line.is_connected(), Ok(false)) {},
+            Err(ending) => assert!(matches!(ending, Ending::Lost(_)), "{ending:?}"),
+        }
     }
 
     #[test]

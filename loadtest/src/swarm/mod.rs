@@ -16,6 +16,7 @@ mod scene;
 mod sheet;
 mod line;
 mod phone;
+mod phase;
 mod worker;
 pub mod merge;
 pub mod evaluate;
@@ -26,12 +27,13 @@ use assignment::Assignment;
 use clock::Clock;
 use harvest::{Harvest, Snapshot};
 use nix::sys::resource::{Resource, getrlimit};
+use phase::{Phase, SharedPhase};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tally::Board;
-use worker::{Phase, SharedPhase, ThreadHarvest, Worker};
+use worker::{ThreadHarvest, Worker};
 
 /// Files that a process has open besides its phones: epoll, logs, connections to servers that are looked at.
 const OTHER_FILES: u64 = 100;

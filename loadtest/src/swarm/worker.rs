@@ -4,6 +4,7 @@ use super::assignment::Assignment;
 use super::clock::{Busy, Clock, NEVER};
 use super::harvest::{FrameLog, PhoneHarvest};
 use super::line::Line;
+use super::phase::{Phase, Quiet, SharedPhase};
 use super::phone::{Ending, Phone, Stage, Wish};
 use super::scene::Scene;
 use super::script::Script;
@@ -11,61 +12,29 @@ use super::tally::Board;
 use super::wire::{self, opcode};
 use crate::scenario::Parting;
 use mio::event::Event;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// How often counters are published: the least that a thread wakes up.
 const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 /// Events taken at a time: a few milliseconds of work, so that timers are not late by more.
 const EVENTS: usize = 512;
+/// With fewer events than these the thread waits a little before it looks again: woken for each frame alone, it and
+/// the gateway that wakes it would pay for a change of threads per frame.
+const FEW_EVENTS: usize = 64;
+/// So long: little beside the milliseconds that are measured, and the first of several frames is seen at once anyway.
+const GATHER: Duration = Duration::from_micros(500);
 /// Wake-ups at a time: connecting takes some 30 us, so a few milliseconds, too.
 const WAKES_MAX: usize = 128;
-/// What is read at once: a phone that has not read for a minute is served in a few turns.
+/// What is read at once,
 const BUFFER_BYTES: usize = 64 * 1024;
-/// In the end phones stay until no frame has come for so long (two ticks and more),
-const QUIET_US: u64 = 600_000;
-/// or at most so long: somebody else is still tapping.
-const QUIET_WITHIN_US: u64 = 5_000_000;
-
-/// What all phones of the generator are to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Play their parts.
-    Play,
-    /// Not tap any more.
-    Settle,
-    /// See the last frames, and go.
-    Finish,
-    /// Go at once: nobody will ask what they saw.
-    Abort,
-}
-
-/// The phase, as threads share it.
-#[derive(Debug, Default)]
-pub(super) struct SharedPhase(AtomicU8);
-
-impl SharedPhase {
-    const ALL: [Phase; 4] = [Phase::Play, Phase::Settle, Phase::Finish, Phase::Abort];
-
-    /// The next phase; it never goes back.
-    pub(super) fn set(&self, phase: Phase) {
-        let place = Self::ALL.iter().position(|known| *known == phase);
-        let place = place
-            .and_then(|place| u8::try_from(place).ok())
-            .unwrap_or(0);
-        self.0.fetch_max(place, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Phase {
-        Self::ALL[usize::from(self.0.load(Ordering::Relaxed))]
-    }
-}
+/// and how often, before the others have their turn: a phone that has not read for a minute needs no more.
+const READS_MAX: usize = 4;
 
 /// What a thread brings back.
 #[derive(Debug)]
@@ -92,6 +61,8 @@ pub(super) struct Worker {
     lines: Vec<Option<Line>>,
     /// When which phone is to be woken. An entry that the phone does not know of any more is stale.
     wakes: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Who has more to read than one turn takes: epoll tells it only once.
+    unread: Vec<usize>,
     buffer: Box<[u8]>,
 }
 
@@ -125,6 +96,7 @@ impl Worker {
             lines: phones.iter().map(|_| None).collect(),
             phones,
             wakes: BinaryHeap::new(),
+            unread: Vec::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         };
         for index in 0..worker.phones.len() {
@@ -153,7 +125,7 @@ impl Worker {
             match self.phase.get() {
                 Phase::Play => {}
                 Phase::Settle => self.scene.is_tapping = false,
-                Phase::Finish if self.is_quiet(&mut ending) => break,
+                Phase::Finish if self.is_over(&mut ending) => break,
                 Phase::Finish => {}
                 Phase::Abort => break,
             }
@@ -161,25 +133,34 @@ impl Worker {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
+            let mut came = self.read_on();
             for event in &events {
                 self.ready(event);
+                came += 1;
             }
             self.wake_all();
+            if (1..FEW_EVENTS).contains(&came) {
+                std::thread::sleep(self.until_next().min(GATHER));
+            }
         }
         busy.look(self.clock.now_us());
         Ok(self.harvest(busy))
     }
 
+    /// Until there is something to be done, whatever comes.
     fn until_next(&self) -> Duration {
+        if !self.unread.is_empty() {
+            return Duration::ZERO;
+        }
         let next = self.wakes.peek();
         let next_us = next.map_or(NEVER, |Reverse((due_us, _))| *due_us);
         self.clock.until(next_us).min(PUBLISH_EVERY)
     }
 
     /// Whether the last frames have been and gone. The first time it has all phones read.
-    fn is_quiet(&mut self, ending: &mut Option<Quiet>) -> bool {
-        let (now_us, frames) = (self.scene.now_us, self.scene.tally.counts.frames);
-        let Some(quiet) = ending else {
+    fn is_over(&mut self, ending: &mut Option<Quiet>) -> bool {
+        let now_us = self.scene.now_us;
+        if ending.is_none() {
             self.scene.is_tapping = false;
             for index in 0..self.phones.len() {
                 if self.phones[index].settle(now_us) {
@@ -187,17 +168,10 @@ impl Worker {
                 }
                 self.note_wake(index);
             }
-            *ending = Some(Quiet {
-                began_us: now_us,
-                since_us: now_us,
-                frames,
-            });
-            return self.phones.is_empty();
-        };
-        if quiet.frames != frames {
-            (quiet.frames, quiet.since_us) = (frames, now_us);
         }
-        now_us - quiet.since_us >= QUIET_US || now_us - quiet.began_us >= QUIET_WITHIN_US
+        let frames = self.scene.tally.counts.frames;
+        let quiet = ending.get_or_insert_with(|| Quiet::new(now_us, frames));
+        quiet.is_over(now_us, frames)
     }
 
     fn ready(&mut self, event: &Event) {
@@ -232,7 +206,11 @@ impl Worker {
     /// Reads what is there; `to_the_end`: there is perhaps more than a short read shows.
     fn read(&mut self, index: usize, to_the_end: bool) {
         self.scene.now_us = self.clock.now_us();
-        loop {
+        for turn in 0.. {
+            if turn == READS_MAX {
+                self.unread.push(index);
+                break;
+            }
             let Some(line) = &mut self.lines[index] else {
                 return;
             };
@@ -252,6 +230,22 @@ impl Worker {
             }
         }
         self.send(index);
+    }
+
+    /// Goes on with those who had too much to read; how many they are.
+    fn read_on(&mut self) -> usize {
+        let mut unread = std::mem::take(&mut self.unread);
+        // It may have had its turn and yet been told of once more.
+        unread.sort_unstable();
+        unread.dedup();
+        for index in &unread {
+            // To the end, whatever was known of it: a look too many does no harm.
+            if !self.phones[*index].is_stalled() {
+                self.read(*index, true);
+            }
+            self.note_wake(*index);
+        }
+        unread.len()
     }
 
     /// Sends what the phone has left to be sent.
@@ -323,18 +317,10 @@ impl Worker {
         let turn = phone.turn();
         let target = self.targets[turn % self.targets.len()];
         let source = self.sources.get(turn % self.sources.len().max(1)).copied();
-        let line = Line::open(target, source).and_then(|mut line| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.registry();
-            registry.register(&mut line.stream, Token(index), interest)?;
-            Ok(line)
-        });
-        match line {
+        let opened = Line::open(target, source, self.poll.registry(), Token(index));
+        match opened {
             Ok(line) => self.lines[index] = Some(line),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                self.ended(index, &Ending::Lost(error));
-            }
-            Err(error) => self.ended(index, &Ending::NoSocket(error)),
+            Err(ending) => self.ended(index, &ending),
         }
     }
 
@@ -372,14 +358,4 @@ impl Worker {
             errors: self.scene.tally.errors,
         }
     }
-}
-
-/// How the end goes.
-#[derive(Debug)]
-struct Quiet {
-    began_us: u64,
-    /// When the last frame had come,
-    since_us: u64,
-    /// and how many had.
-    frames: u64,
 }
