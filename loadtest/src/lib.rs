@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod swarm;
 pub mod report;
 pub mod agent;
+pub mod floor;
 pub mod smoke;
 pub mod run;
 pub mod giant_room;

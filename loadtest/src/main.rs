@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use loadtest::commands::{self, WrongUse};
+use loadtest::floor;
 use std::process::ExitCode;
 
 /// Starts Uproar on a private rig, to show it, to drive it and to check it.
@@ -23,6 +24,10 @@ enum Command {
     Agent(commands::agent::Arguments),
     GiantRoom(commands::giant_room::Arguments),
     Backlog(commands::backlog::Arguments),
+    Floor(commands::floor::Arguments),
+    /// The bare server that the floor is measured with
+    #[command(name = floor::SERVER_COMMAND, hide = true)]
+    FloorServer,
 }
 
 #[tokio::main]
@@ -38,6 +43,8 @@ async fn main() -> ExitCode {
         Command::Agent(arguments) => commands::agent::run(arguments).await,
         Command::GiantRoom(arguments) => commands::giant_room::run(arguments).await,
         Command::Backlog(arguments) => commands::backlog::run(arguments).await,
+        Command::Floor(arguments) => commands::floor::run(arguments).await,
+        Command::FloorServer => floor::serve().map(|()| 0),
     };
     match done {
         // What was not right is in the report already.

@@ -9,6 +9,7 @@ pub mod find_limit;
 pub mod agent;
 pub mod giant_room;
 pub mod backlog;
+pub mod floor;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::time::Duration;
