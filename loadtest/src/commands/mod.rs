@@ -1,5 +1,6 @@
 //! A file per command.
 
+pub mod compare;
 pub mod demo;
 pub mod smoke;
 pub mod rig;

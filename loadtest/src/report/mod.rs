@@ -9,6 +9,7 @@ pub mod distribution;
 pub mod judge;
 pub mod table;
 pub mod html;
+pub mod compare;
 pub mod output;
 #[cfg(test)]
 mod sample;

@@ -109,13 +109,13 @@ fn distributions(random: &mut StdRng) -> Vec<Distribution> {
     };
     [
         make("join", 5000, |random| 8.0 + tail(random, 13.0)),
-        make("ack", 60_000, |random| {
+        make("ack", 20_000, |random| {
             4.0 + random.random::<f64>() * 25.0 + tail(random, 5.0)
         }),
-        make("tick", 60_000, |random| {
+        make("tick", 20_000, |random| {
             20.0 + random.random::<f64>() * 275.0 + tail(random, 9.0)
         }),
-        make("beyond_window", 60_000, |random| 6.0 + tail(random, 11.0)),
+        make("beyond_window", 20_000, |random| 6.0 + tail(random, 11.0)),
     ]
     .into_iter()
     .flatten()
