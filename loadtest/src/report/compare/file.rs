@@ -147,7 +147,9 @@ impl ReportFile {
                 let pairs = self.values.get(name)?.as_array()?;
                 let ratio = |pair: &Value| Some(pair.get(0)?.as_f64()? / pair.get(1)?.as_f64()?);
                 let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
-                Some(noise::of_repeats(&ratios))
+                // Too few to show anything: as CPU time by itself.
+                let alone = noise::between_runs(Varies::Cpu) * value;
+                Some(noise::of_median(&ratios).unwrap_or(alone))
             }
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! A distribution as bars: how many waited how long, each doubling of the wait as wide as the next.
 
 use super::scale::Scale;
-use super::{HEIGHT, WIDTH, colour, frame, short, svg};
+use super::{HEIGHT, WAIT_MIN, WIDTH, colour, frame, short, svg};
 use crate::report::Distribution;
 use crate::report::number::{float, grouped, whole};
 use maud::{Markup, html};
@@ -67,7 +67,7 @@ fn bars(distribution: &Distribution) -> (Vec<(i32, u64)>, i32) {
         let mut bars: BTreeMap<i32, u64> = BTreeMap::new();
         for (bound, count) in &distribution.buckets {
             // Bounds are rounded to six digits, which must not push them into the next bar.
-            let step = (bound.max(1e-3).log2() * f64::from(per_doubling) - 0.01).ceil();
+            let step = (bound.max(WAIT_MIN).log2() * f64::from(per_doubling) - 0.01).ceil();
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "sixteen steps for each of some sixty doublings at the most"

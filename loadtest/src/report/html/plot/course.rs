@@ -3,7 +3,7 @@
 use super::scale::{Scale, clock, second_ticks};
 use super::thin::{Keep, thin};
 use super::{HEIGHT, Line, WIDTH, frame, grid, legend, path, short, svg};
-use crate::report::number::grouped;
+use crate::report::number::{float, grouped};
 use maud::{Markup, html};
 
 /// More points than a phone or a printer shows beside each other.
@@ -67,8 +67,7 @@ impl Course<'_> {
     }
 
     fn drawing(&self, x: Scale, y: Scale, each: usize) -> Markup {
-        #[expect(clippy::cast_precision_loss, reason = "some hundred at the most")]
-        let gap = each as f64 * 1.5;
+        let gap = gap(each);
         let inside = html! {
             (self.shade(x))
             (grid(y, y.ticks().into_iter()))
@@ -125,6 +124,11 @@ impl Course<'_> {
     }
 }
 
+/// How far apart neighbours may be: a second is now and then looked at a little late, and then missing.
+fn gap(each: usize) -> f64 {
+    float(each as u64) * 3.5
+}
+
 fn thinned(keep: Keep, each: usize) -> String {
     match keep {
         Keep::Most => format!("Each point is the worst of {each} seconds."),
@@ -148,11 +152,9 @@ pub(in super::super) fn spark(
     let x = Scale::Linear(*from, until.max(from + 1.0));
     let most = points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     let y = Scale::Linear(0.0, if most > 0.0 { most } else { 1.0 });
-    #[expect(clippy::cast_precision_loss, reason = "some hundred at the most")]
-    let line = path(&points, x, y, each as f64 * 1.5);
     let inside = html! {
-        path.filled d={ (line) "V" (HEIGHT) "H0Z" } {}
-        path.line.c1 d=(line) {}
+        path.filled d={ (path(&points, x, y, f64::INFINITY)) "V" (HEIGHT) "H0Z" } {}
+        path.line.c1 d=(path(&points, x, y, gap(each))) {}
     };
     html! { div.spark { (svg(id, description, "From zero; the line ends where the run does.", &inside)) } }
 }

@@ -15,6 +15,10 @@ use std::fmt::Write;
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
 
+/// Waits below a tenth of a millisecond are drawn as one: nobody asks how far below, and decades of nothing would take
+/// the room of what matters.
+const WAIT_MIN: f64 = 0.1;
+
 /// One line.
 #[derive(Debug, Clone)]
 pub(super) struct Line {

@@ -2,7 +2,7 @@
 //! takes as much room, so that the slowest in ten thousand are seen as well as the half.
 
 use super::scale::Scale;
-use super::{Line, colour, frame, grid, legend, path, svg};
+use super::{Line, WAIT_MIN, colour, frame, grid, legend, path, svg};
 use crate::report::number::{float, grouped};
 use crate::report::{Distribution, words};
 use maud::{Markup, html};
@@ -22,7 +22,7 @@ pub(in super::super) fn draw(id: &str, title: &str, distributions: &[Distributio
     let x = Scale::Linear(0.0, nines);
     let most = points().map(|(_, wait)| *wait).fold(0.0, f64::max);
     let least = points()
-        .map(|(_, wait)| *wait)
+        .map(|(_, wait)| wait.max(WAIT_MIN))
         .fold(f64::INFINITY, f64::min);
     let y = Scale::logarithmic(least, most * 1.1);
     let x_labels: Vec<_> = [
