@@ -22,7 +22,7 @@ fn row<'c>(comparison: &'c Comparison, figure: &str) -> &'c Row {
 #[test]
 fn the_same_is_within_noise() {
     let same = altered("a.json", |_| {});
-    let compared = compare(std::slice::from_ref(&same), &[same.clone()]).unwrap();
+    let compared = compare(std::slice::from_ref(&same), std::slice::from_ref(&same)).unwrap();
     assert_eq!((compared.better, compared.worse), (0, 0));
     assert_eq!(compared.within_noise, compared.rows.len());
     assert!(compared.rows.len() >= 17, "{compared:?}");
@@ -148,7 +148,7 @@ fn what_one_side_did_not_measure_is_unknown() {
     let compared = compare(&[before], std::slice::from_ref(&after)).unwrap();
     assert_eq!(row(&compared, "tick_p99_ms").verdict, Verdict::Unknown);
     assert_eq!(row(&compared, "lost").after, None);
-    let neither = compare(std::slice::from_ref(&after), &[after.clone()]).unwrap();
+    let neither = compare(std::slice::from_ref(&after), std::slice::from_ref(&after)).unwrap();
     assert!(neither.rows.iter().all(|row| row.figure != "tick_p99_ms"));
 }
 
