@@ -1,4 +1,8 @@
 //! `uproar-loadtest floor` from its command line to its JSON, with few phones: whether it measures, not how fast.
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy sees that functions are tests, not that their helpers are"
+)]
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
