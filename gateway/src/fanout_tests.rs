@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::Tenths;
+use crate::peer::Peer;
 use crate::rooms::Membership;
 use bytes::Bytes;
 use prometheus_client::registry::Registry;

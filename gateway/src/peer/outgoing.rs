@@ -163,8 +163,7 @@ impl Outgoing {
     /// Writes a frame for this viewer alone, or has it wait; false if too much waits already.
     pub(super) fn send(&mut self, stream: &TcpStream, frame: Bytes, now: Tenths) -> bool {
         if let Some(waiting) = &self.waiting {
-            if waiting.frames.len() >= OWN_FRAMES_MAX
-                || waiting.bytes + frame.len() > OWN_BYTES_MAX
+            if waiting.frames.len() >= OWN_FRAMES_MAX || waiting.bytes + frame.len() > OWN_BYTES_MAX
             {
                 return false;
             }
