@@ -20,7 +20,6 @@ mod wire;
 mod open_batch;
 pub mod outbox;
 pub mod freshness;
-mod window;
 pub mod memory;
 pub mod producers;
 pub mod fold;
