@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// A harvest of a hundred thousand phones over ten minutes takes some 300 MB; more than this is no message of ours.
-const MESSAGE_BYTES_MAX: u32 = 1 << 30;
+/// A harvest of a hundred thousand phones over ten minutes takes some 300 MB; more than this is no message of ours. The
+/// first four letters of an HTTP request or answer, read as a length, are more.
+const MESSAGE_BYTES_MAX: u32 = 1 << 29;
 
 /// From the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
