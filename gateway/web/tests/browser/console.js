@@ -122,6 +122,8 @@ test("a host sees people and taps, and changes title, palette and cooldown", asy
 
   await host.getByRole("button", { name: "Paused" }).click();
   await phone.waitForSelector('body[data-state="paused"]');
+  // The host's page, too, must have heard of it: what it hears while it asks takes the question back.
+  await host.waitForSelector('body[data-state="paused"]');
   await host.getByRole("button", { name: "Closed" }).click();
   await host.getByRole("button", { name: "Really close?" }).click();
   await phone.waitForSelector('body[data-state="closed"]');
