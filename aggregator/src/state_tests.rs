@@ -1,7 +1,6 @@
 //! Tests of a shard's state.
 
 use super::*;
-use shared::counting::entry::Tap;
 use shared::counting::ids::{ClientHash, PageId, ProducerId, TapId};
 use shared::room::{Palette, RoomState};
 
@@ -40,6 +39,22 @@ fn tap(state: &mut State, room: &str, keys: &[&str], ms: u64) {
             taps: &taps,
         },
     );
+}
+
+#[test]
+fn more_keys_than_a_palette_has_are_counted_as_well() {
+    let keys: Vec<String> = (0..100).map(|tap| format!("key-{}", tap % 40)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut state = State::new(7);
+    tap(&mut state, "PARTY7", &keys, 1);
+    state.learn(code("PARTY7"), Totals::new());
+    let prepared = state.prepare();
+    let (_, totals) = &prepared[&code("PARTY7")];
+    assert_eq!(totals.len(), 40);
+    assert!(totals.iter().all(|(key, total)| {
+        let number: u64 = key.as_str()["key-".len()..].parse().unwrap();
+        *total == if number < 20 { 3 } else { 2 }
+    }));
 }
 
 fn change(state: &mut State, room: &str, kind: RoomChangeKind, version: u64, ms: u64) -> Room {

@@ -98,7 +98,7 @@ impl App {
             stopping,
         } = foundation;
         let clock = Clock::default();
-        let fanout = Fanout::new(&tracker, &metrics, clock);
+        let fanout = Fanout::new(&tracker, &metrics, clock, settings.ping_after);
         Arc::new(App {
             id: random_id(),
             rooms: Rooms::new(cluster.clone(), clock, fanout),

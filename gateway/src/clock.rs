@@ -37,6 +37,12 @@ impl Clock {
 pub(crate) struct Tenths(pub(crate) u32);
 
 impl Tenths {
+    /// So long before.
+    pub(crate) fn before(self, duration: Duration) -> Tenths {
+        let tenths = u32::try_from(duration.as_millis() / 100).unwrap_or(u32::MAX);
+        Tenths(self.0.saturating_sub(tenths))
+    }
+
     /// How long ago `earlier` was; zero if it was not.
     pub(crate) fn since(self, earlier: Tenths) -> Duration {
         Duration::from_millis(u64::from(self.0.saturating_sub(earlier.0)) * 100)

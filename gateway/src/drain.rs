@@ -10,8 +10,7 @@ use tokio::time::Instant;
 
 /// Load balancers see that the gateway is not ready before its phones come back.
 const NOTICE: Duration = Duration::from_millis(500);
-/// Phones sent off in one go; with the pause between, ten thousand a second leave.
-const SLICE: usize = 250;
+/// Between two runs of phones that are sent off: ten thousand a second leave.
 const PAUSE: Duration = Duration::from_millis(25);
 /// Phones that may come back per second and gateway that drains: what its neighbours take without noticing.
 const RETURNS_PER_SECOND: u64 = 2_000;
@@ -39,7 +38,7 @@ pub(crate) async fn run(app: &Arc<App>) -> Result<(), Unfinished> {
     app.draining.cancel();
     tokio::time::sleep(NOTICE.min(app.settings.drain / 10)).await;
     let mut leaving = Leaving::new(app);
-    let mut from = 0;
+    let mut run = 0;
     // Round and round: a socket whose handshake was under way may turn up at a place that was passed already.
     while app.peers.len() > 0 || app.outboxes.taps() > 0 {
         if Instant::now() >= end {
@@ -48,7 +47,7 @@ pub(crate) async fn run(app: &Arc<App>) -> Result<(), Unfinished> {
                 taps: app.outboxes.taps(),
             });
         }
-        from = leaving.send_off(app, from);
+        run = leaving.send_off(app, run);
         leaving.close_settled(app);
         tokio::time::sleep(PAUSE).await;
     }
@@ -73,21 +72,23 @@ impl Leaving {
         }
     }
 
-    /// Tells the phones of a slice when to come back; where the next slice begins.
-    fn send_off(&mut self, app: &App, from: usize) -> usize {
-        let mut slice = Vec::new();
-        let next = app.peers.slice(from, SLICE, &mut slice);
-        for peer in slice {
+    /// Tells the phones of a run when to come back; which run is next.
+    fn send_off(&mut self, app: &App, index: usize) -> usize {
+        let Some(run) = app.peers.run(index) else {
+            return 0;
+        };
+        for peer in run.peers() {
             let retry_ms = rand::random_range(0..self.spread_ms);
             let bye = Bye {
                 why: "drain".to_owned(),
                 retry_ms: Some(retry_ms),
             };
             if peer.say_bye(bye, app.clock.tenths()) {
-                self.peers.push((peer, Instant::now() + LAST_ACKS));
+                self.peers
+                    .push((Arc::clone(peer), Instant::now() + LAST_ACKS));
             }
         }
-        next.unwrap_or(0)
+        index + 1
     }
 
     /// Closes those whose taps are acknowledged.

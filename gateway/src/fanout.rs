@@ -5,33 +5,41 @@ use crate::clock::Clock;
 use crate::connection::Farewell;
 use crate::encoded::Encoded;
 use crate::metrics::Metrics;
-use crate::peer::{Delivery, Peer};
-use crate::rooms::{Members, RoomCopy};
+use crate::peer::{Delivery, SharedFrame};
+use crate::rooms::{Members, RUN, RoomCopy};
 use prometheus_client::metrics::counter::Counter;
 use shared::protocol::ServerFrame;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-/// Viewers served before others get a turn on this thread: a write takes some 2 us, so half a millisecond.
-const SLICE: usize = 256;
-/// Members that one task serves; a larger room is served by several, on several cores.
-const MEMBERS_PER_TASK: usize = 8192;
+/// Runs of members that one task serves, 8,192 members; a larger room is served by several, on several cores.
+const RUNS_PER_TASK: usize = 8192 / RUN;
 
 /// What sending takes.
 #[derive(Debug)]
 pub(crate) struct Fanout {
     tracker: TaskTracker,
     clock: Clock,
+    ping_after: Duration,
     sent: Counter,
     behind: Counter,
 }
 
 impl Fanout {
-    pub(crate) fn new(tracker: &TaskTracker, metrics: &Metrics, clock: Clock) -> Arc<Self> {
+    /// Members are pinged after so long.
+    pub(crate) fn new(
+        tracker: &TaskTracker,
+        metrics: &Metrics,
+        clock: Clock,
+        ping_after: Duration,
+    ) -> Arc<Self> {
         Arc::new(Fanout {
             tracker: tracker.clone(),
             clock,
+            ping_after,
             sent: metrics.frames_sent.clone(),
             behind: metrics.frames_behind.clone(),
         })
@@ -56,48 +64,53 @@ impl Fanout {
                 } else {
                     copy.encoded_tick(&news.changed)
                 };
-                self.walk_all(&copy, &frame).await;
+                self.walk_all(&copy, &self.shared(frame)).await;
             }
             if let Some(audience) = news.audience {
-                let frame = Encoded::new(&ServerFrame::Audience(audience));
-                self.walk(&copy.hosts, 0, usize::MAX, &frame).await;
+                let frame = self.shared(Encoded::new(&ServerFrame::Audience(audience)));
+                self.walk(&copy.hosts, 0..usize::MAX, &frame).await;
             }
         }
     }
 
-    async fn walk_all(self: &Arc<Self>, copy: &Arc<RoomCopy>, frame: &Encoded) {
-        let places = copy.members.places();
-        if places <= MEMBERS_PER_TASK {
-            return self.walk(&copy.members, 0, usize::MAX, frame).await;
+    fn shared(&self, frame: Encoded) -> SharedFrame {
+        SharedFrame::new(frame, self.clock, self.ping_after)
+    }
+
+    async fn walk_all(self: &Arc<Self>, copy: &Arc<RoomCopy>, frame: &SharedFrame) {
+        let runs = copy.members.runs();
+        if runs <= RUNS_PER_TASK {
+            return self.walk(&copy.members, 0..usize::MAX, frame).await;
         }
         let mut walks = JoinSet::new();
-        for from in (0..places).step_by(MEMBERS_PER_TASK) {
+        for from in (0..runs).step_by(RUNS_PER_TASK) {
             // Whoever joins at a place behind all these gets the room as it is after this news.
             let (fanout, copy, frame) = (Arc::clone(self), Arc::clone(copy), frame.clone());
             walks.spawn(async move {
                 fanout
-                    .walk(&copy.members, from, from + MEMBERS_PER_TASK, &frame)
+                    .walk(&copy.members, from..from + RUNS_PER_TASK, &frame)
                     .await;
             });
         }
         walks.join_all().await;
     }
 
-    async fn walk(&self, members: &Members, from: usize, to: usize, frame: &Encoded) {
-        let mut slice: Vec<Arc<Peer>> = Vec::new();
-        let mut next = Some(from);
+    async fn walk(&self, members: &Members, runs: Range<usize>, frame: &SharedFrame) {
         let (mut sent, mut behind) = (0, 0);
-        while let Some(from) = next.filter(|from| *from < to) {
-            next = members.slice(from, SLICE.min(to - from), &mut slice);
+        for index in runs {
+            let Some(run) = members.run(index) else {
+                break;
+            };
             let now = self.clock.tenths();
-            for peer in slice.drain(..) {
+            for peer in run.peers() {
                 match peer.deliver(frame, now) {
                     Delivery::Done => sent += 1,
                     Delivery::Behind => behind += 1,
                     Delivery::Gone => {}
                 }
             }
-            if next.is_some() {
+            drop(run);
+            if index + 1 < members.runs() {
                 tokio::task::yield_now().await;
             }
         }
@@ -108,12 +121,9 @@ impl Fanout {
 
 /// Tells all members that their room is gone.
 pub(crate) fn dismiss(app: &App, copy: &RoomCopy) {
-    let mut slice = Vec::new();
-    let mut next = Some(0);
-    while let Some(from) = next {
-        next = copy.members.slice(from, SLICE, &mut slice);
-        for peer in slice.drain(..) {
-            app.close(&peer, Farewell::Unknown);
+    for run in (0..).map_while(|index| copy.members.run(index)) {
+        for peer in run.peers() {
+            app.close(peer, Farewell::Unknown);
         }
     }
 }

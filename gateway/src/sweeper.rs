@@ -13,12 +13,13 @@ use tokio::time::MissedTickBehavior;
 const CLOSING: Duration = Duration::from_secs(3);
 /// Head counts are told again after this long, since they are forgotten after three times as long.
 const PEOPLE_TOLD_EVERY_MS: u64 = 10_000;
+/// The longest time between two sweeps over all viewers, by which a timeout may be late: each is a look at memory that
+/// nobody has touched for long.
+const SWEEP_INTERVAL_MAX: Duration = Duration::from_millis(2500);
 /// The shortest time between two head counts of a room.
 const PEOPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often rooms and clients that have left are looked for.
 const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
-/// Viewers looked at before others get a turn on this thread.
-const SLICE: usize = 1024;
 
 /// Sweeps until `stopping`.
 pub(crate) async fn run(app: Arc<App>) {
@@ -38,20 +39,22 @@ pub(crate) async fn run(app: Arc<App>) {
     ]
     .into_iter()
     .min();
-    let pause = shortest
-        .unwrap_or(PEOPLE_INTERVAL)
-        .clamp(Duration::from_millis(400), Duration::from_secs(4))
-        / 4;
-    let mut sweeps = tokio::time::interval(pause);
-    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut people_at, mut rooms_at) = (Instant::now(), Instant::now());
+    let sweep_interval = shortest.unwrap_or(SWEEP_INTERVAL_MAX * 4) / 4;
+    let sweep_interval = sweep_interval.clamp(Duration::from_millis(100), SWEEP_INTERVAL_MAX);
+    let mut looks = tokio::time::interval(sweep_interval.min(PEOPLE_INTERVAL));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let start = Instant::now();
+    let (mut swept_at, mut people_at, mut rooms_at) = (start, start, start);
     loop {
         // Both are cancel-safe.
         tokio::select! {
-            _ = sweeps.tick() => {}
+            _ = looks.tick() => {}
             () = app.stopping.cancelled() => return,
         }
-        sweep_peers(&app, &patience).await;
+        if swept_at.elapsed() >= sweep_interval {
+            swept_at = Instant::now();
+            sweep_peers(&app, &patience).await;
+        }
         if people_at.elapsed() >= PEOPLE_INTERVAL {
             people_at = Instant::now();
             tell_people(&app);
@@ -68,15 +71,13 @@ pub(crate) async fn run(app: Arc<App>) {
 }
 
 async fn sweep_peers(app: &App, patience: &Patience) {
-    let mut slice = Vec::new();
-    let mut next = Some(0);
-    while let Some(from) = next {
-        next = app.peers.slice(from, SLICE, &mut slice);
-        for peer in slice.drain(..) {
+    for run in (0..).map_while(|index| app.peers.run(index)) {
+        for peer in run.peers() {
             if let Some(overdue) = peer.sweep(patience, app.clock) {
-                end(app, &peer, overdue);
+                end(app, peer, overdue);
             }
         }
+        drop(run);
         tokio::task::yield_now().await;
     }
 }

@@ -136,7 +136,11 @@ async fn begin(
             return;
         }
     };
-    let peer = Arc::new(Peer::socket(stream, pass, app.clock.tenths()));
+    let now = app.clock.tenths();
+    // Those who come together are not pinged together: their answers would come all at once.
+    let spread = rand::random_range(0.0..1.0);
+    let pinged_at = now.before(app.settings.ping_after.mul_f64(spread));
+    let peer = Arc::new(Peer::socket(stream, pass, now, pinged_at));
     let socket = Socket::new(Arc::clone(&app), peer, accepted_ms, first);
     // Cancel-safe, see `Rooms::open`.
     let opened = tokio::time::timeout(ROOM_TIMEOUT, app.rooms.open(&code)).await;

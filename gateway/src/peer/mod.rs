@@ -11,8 +11,8 @@ mod patience;
 pub(crate) use patience::{Overdue, Patience};
 
 use crate::app::{App, Pass};
-use crate::clock::Tenths;
-use crate::encoded::{Encoded, append_text, encode_close};
+use crate::clock::{Clock, Tenths};
+use crate::encoded::{Encoded, append_text, encode_close, encode_ping};
 use crate::rooms::RoomCopy;
 use bytes::Bytes;
 use outgoing::{Outgoing, Phase};
@@ -21,6 +21,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// Ticks that may wait for a stream of events before it counts as behind: two seconds of them.
@@ -28,20 +29,45 @@ const EVENTS_MAX: usize = 8;
 
 /// A viewer.
 #[derive(Debug)]
+// In this order, and with the counts of its `Arc` before it, it takes two cache lines: what is written under the mutex
+// is the second.
+#[repr(C)]
 pub(crate) struct Peer {
     sink: Sink,
-    outgoing: Mutex<Outgoing>,
     /// When it was last heard, in tenths of a second.
     heard_at: AtomicU32,
     taps_in_flight: AtomicU32,
     _pass: Option<Pass>,
+    outgoing: Mutex<Outgoing>,
+}
+
+/// A frame for all members of a room.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedFrame {
+    frame: Encoded,
+    /// The same with a ping behind it: for those to whom one is due, this saves a write.
+    with_ping: Bytes,
+    /// It is due to those who had the last one at this time or before.
+    ping_due: Tenths,
+}
+
+impl SharedFrame {
+    /// A frame that is sent from now on; pings are due after so long.
+    pub(crate) fn new(frame: Encoded, clock: Clock, ping_after: Duration) -> Self {
+        let with_ping = [frame.wire().as_ref(), &encode_ping(clock.now_ms())].concat();
+        SharedFrame {
+            frame,
+            with_ping: Bytes::from(with_ping),
+            ping_due: clock.tenths().before(ping_after),
+        }
+    }
 }
 
 /// Where frames go.
 #[derive(Debug)]
 enum Sink {
     Socket(TcpStream),
-    /// `Outgoing::own` is what the response body yields.
+    /// What waits in `Outgoing` is what the response body yields.
     Events,
 }
 
@@ -57,23 +83,23 @@ pub(crate) enum Delivery {
 }
 
 impl Peer {
-    /// A socket that has not joined yet.
-    pub(crate) fn socket(stream: TcpStream, pass: Pass, now: Tenths) -> Self {
-        Peer::new(Sink::Socket(stream), Some(pass), now)
+    /// A socket that has not joined yet, and counts as pinged at this time.
+    pub(crate) fn socket(stream: TcpStream, pass: Pass, now: Tenths, pinged_at: Tenths) -> Self {
+        Peer::new(Sink::Socket(stream), Some(pass), now, pinged_at)
     }
 
     /// A stream of events; it joins with its request.
     pub(crate) fn events(pass: Option<Pass>, now: Tenths) -> Self {
-        Peer::new(Sink::Events, pass, now)
+        Peer::new(Sink::Events, pass, now, now)
     }
 
-    fn new(sink: Sink, pass: Option<Pass>, now: Tenths) -> Self {
+    fn new(sink: Sink, pass: Option<Pass>, now: Tenths, pinged_at: Tenths) -> Self {
         Peer {
             sink,
-            outgoing: Mutex::new(Outgoing::new(now)),
             heard_at: AtomicU32::new(now.0),
             taps_in_flight: AtomicU32::new(0),
             _pass: pass,
+            outgoing: Mutex::new(Outgoing::new(pinged_at)),
         }
     }
 
@@ -115,7 +141,7 @@ impl Peer {
     }
 
     /// Offers a frame that all members of a room get.
-    pub(crate) fn deliver(&self, frame: &Encoded, now: Tenths) -> Delivery {
+    pub(crate) fn deliver(&self, shared: &SharedFrame, now: Tenths) -> Delivery {
         let mut outgoing = self.lock();
         if !outgoing.is_served() {
             return Delivery::Gone;
@@ -124,13 +150,13 @@ impl Peer {
             return Delivery::Behind;
         }
         match &self.sink {
-            Sink::Events if outgoing.own.len() < EVENTS_MAX => {
-                outgoing.push_own(frame.json(), now);
+            Sink::Events if outgoing.frames() < EVENTS_MAX => {
+                outgoing.push(shared.frame.json(), now);
                 outgoing.wake();
                 Delivery::Done
             }
             Sink::Socket(stream) if outgoing.is_idle() => {
-                outgoing.write_shared(stream, frame.wire(), now)
+                outgoing.write_shared(stream, shared, now)
             }
             Sink::Events | Sink::Socket(_) => {
                 outgoing.behind = true;
@@ -148,7 +174,7 @@ impl Peer {
             _ if !outgoing.is_served() => true,
             Sink::Socket(stream) => outgoing.send(stream, frame.wire().clone(), now),
             Sink::Events => {
-                outgoing.push_own(frame.json(), now);
+                outgoing.push(frame.json(), now);
                 outgoing.wake();
                 true
             }
@@ -197,13 +223,13 @@ impl Peer {
                     });
                 }
                 last.extend_from_slice(&encode_close(code, reason));
-                outgoing.push_own(Bytes::from(last), now);
+                outgoing.push(Bytes::from(last), now);
                 outgoing.phase = Phase::Closing(now);
                 outgoing.write_waiting(stream, now);
             }
             Sink::Events => {
                 if let Some(bye) = bye {
-                    outgoing.push_own(Encoded::new(&ServerFrame::Bye(bye)).json(), now);
+                    outgoing.push(Encoded::new(&ServerFrame::Bye(bye)).json(), now);
                 }
                 outgoing.phase = Phase::Closing(now);
             }
@@ -266,7 +292,7 @@ impl Peer {
                 match room {
                     Some(room) if outgoing.behind => {
                         outgoing.behind = false;
-                        outgoing.push_own(room.encoded().wire().clone(), app.clock.tenths());
+                        outgoing.push(room.encoded().wire().clone(), app.clock.tenths());
                     }
                     Some(_) | None => return false,
                 }
@@ -293,9 +319,7 @@ impl Peer {
         }
         outgoing.stalled_since = None;
         self.heard(now);
-        if !outgoing.own.is_empty() {
-            let event = outgoing.own.remove(0);
-            outgoing.own_bytes -= event.len();
+        if let Some(event) = outgoing.pop() {
             return Poll::Ready(Some(event));
         }
         if outgoing.behind {

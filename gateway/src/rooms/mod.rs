@@ -9,5 +9,5 @@ pub(crate) mod clients;
 
 pub(crate) use copy::Membership;
 pub use copy::RoomCopy;
-pub(crate) use members::Members;
+pub(crate) use members::{Members, RUN};
 pub use table::{RoomError, Rooms};

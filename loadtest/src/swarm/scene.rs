@@ -22,6 +22,8 @@ const MARGIN_MS: u64 = 50;
 pub(super) struct Scene {
     /// Now, microseconds from zero.
     pub(super) now_us: u64,
+    /// Whether the phone at work has only got what does not change when it is to be woken.
+    pub(super) is_only_news: bool,
     /// Whether phones tap.
     pub(super) is_tapping: bool,
     /// After so long a tap that could not be made is not made any more, microseconds.
@@ -51,6 +53,7 @@ impl Scene {
             .collect();
         Scene {
             now_us: 0,
+            is_only_news: false,
             is_tapping: true,
             patience_us: patience
                 .and_then(Result::ok)

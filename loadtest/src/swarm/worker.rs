@@ -197,7 +197,11 @@ impl Worker {
             }
             // Who is stalled reads it all when that is over.
             if event.is_readable() && !self.phones[index].is_stalled() {
+                self.scene.is_only_news = true;
                 self.read(index, event.is_read_closed() || event.is_error());
+                if self.scene.is_only_news {
+                    return;
+                }
             }
         }
         self.note_wake(index);
@@ -264,6 +268,7 @@ impl Worker {
     }
 
     fn ended(&mut self, index: usize, ending: &Ending) {
+        self.scene.is_only_news = false;
         self.scene.out.clear();
         self.lines[index] = None;
         self.phones[index].ended(ending, &mut self.scene);

@@ -63,8 +63,8 @@ impl Fold {
         {
             self.memory.advance(id.ms);
             tell_people(id, &batch, sink);
-            for tap in batch.rooms.iter().flat_map(|room| &room.taps) {
-                self.memory.see(tap.id);
+            for room in &batch.rooms {
+                self.memory.see_all(&room.taps, |_| {});
             }
         }
     }
@@ -96,7 +96,7 @@ impl Fold {
         let is_new = self.producers.mark(batch.producer, batch.number, id.ms);
         for room in &mut batch.rooms {
             let before = room.taps.len();
-            room.taps.retain(|tap| !self.memory.see(tap.id));
+            self.memory.retain_new(&mut room.taps);
             if is_new {
                 skipped.duplicate_taps += (before - room.taps.len()) as u64;
                 if !room.taps.is_empty() {

@@ -48,21 +48,29 @@ pub(super) enum Wish {
     GiveUp(Ending),
 }
 
-/// A phone.
+/// A phone. What a tick needs comes first, in the one line of the processor's cache that there is to be waited for.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Phone {
     pub(super) stage: Stage,
     is_stalled: bool,
     is_open: bool,
     is_able: bool,
-    room: u32,
     number: u32,
     /// Its room's table at the gateway that it is connected to.
     table: usize,
-    stay: Stay,
+    /// The sum with the last frame of its stay,
+    until_sum: u64,
+    /// and how many ticks with news it had.
+    ticks: u64,
     heard_us: u64,
     /// When it sent a ping that nothing has come after.
     pinged_us: Option<u64>,
+    /// The wake-up that is noted for it.
+    pub(super) noted_us: u64,
+    /// The stay under way, but for what stands above.
+    stay: Stay,
+    room: u32,
     /// When it was due to connect, however often it has tried since.
     due_us: u64,
     connect_at_us: u64,
@@ -71,8 +79,6 @@ pub(super) struct Phone {
     able_since_us: u64,
     /// Until then it does not tap, after a tap that it could not make in time.
     free_from_us: u64,
-    /// The wake-up that is noted for it.
-    pub(super) noted_us: u64,
     /// How many attempts and connections went wrong: each next one goes elsewhere.
     failures: usize,
     come_back_us: Option<u64>,
@@ -98,6 +104,8 @@ impl Phone {
             room,
             number,
             table: 0,
+            until_sum: 0,
+            ticks: 0,
             stay: Stay::default(),
             heard_us: 0,
             pinged_us: None,
@@ -232,11 +240,20 @@ impl Phone {
     pub(super) fn parted(&mut self, scene: &mut Scene) {
         if self.stage == Stage::In {
             scene.tally.counts.joined -= 1;
-            self.stays.push(std::mem::take(&mut self.stay));
+            let stay = self.end_stay();
+            self.stays.push(stay);
         }
         self.stage = Stage::Out;
         self.come_back_us = None;
         self.tell(scene);
+    }
+
+    fn end_stay(&mut self) -> Stay {
+        Stay {
+            until_sum: self.until_sum,
+            ticks: self.ticks,
+            ..std::mem::take(&mut self.stay)
+        }
     }
 
     /// The connection is over and was not meant to be: it comes back.
@@ -259,8 +276,11 @@ impl Phone {
     /// What it saw. Whoever is in a room now was there to the end.
     pub(super) fn harvest(mut self, now_us: u64) -> PhoneHarvest {
         if self.stage == Stage::In {
-            self.stay.to_the_end = true;
-            self.stays.push(self.stay);
+            let stay = Stay {
+                to_the_end: true,
+                ..self.end_stay()
+            };
+            self.stays.push(stay);
         }
         self.sheet.give_up(now_us);
         PhoneHarvest {

@@ -24,6 +24,7 @@ impl Phone {
         self.pinged_us = None;
         let mut taken = 0;
         if self.stage == Stage::Shaking {
+            scene.is_only_news = false;
             taken = self.shake(bytes, scene)?;
             if taken == 0 {
                 return Ok(0);
@@ -77,9 +78,9 @@ impl Phone {
                 Some(Meaning::Tick(sum)) => {
                     scene.tally.counts.frames += 1;
                     // A phone that joined in between has its news already.
-                    if sum > self.stay.until_sum && self.stage == Stage::In {
-                        self.stay.until_sum = sum;
-                        self.stay.ticks += 1;
+                    if sum > self.until_sum && self.stage == Stage::In {
+                        self.until_sum = sum;
+                        self.ticks += 1;
                     }
                 }
                 Some(Meaning::Room(sum, is_open)) => self.room(sum, is_open, scene),
@@ -87,7 +88,10 @@ impl Phone {
                     .tally
                     .error("a tick or room frame could not be read".to_owned()),
             }
-        } else if let Some(seq) = wire::ack(payload) {
+            return;
+        }
+        scene.is_only_news = false;
+        if let Some(seq) = wire::ack(payload) {
             if let Some(wait_us) = self.sheet.acknowledge(seq, scene.now_us) {
                 scene.tally.acknowledged(wait_us);
                 self.tell(scene);
@@ -114,23 +118,24 @@ impl Phone {
     }
 
     fn room(&mut self, sum: u64, is_open: bool, scene: &mut Scene) {
+        scene.is_only_news = false;
         scene.tally.counts.frames += 1;
         self.is_open = is_open;
         if self.stage == Stage::In {
-            if sum > self.stay.until_sum {
-                self.stay.skipped.push((self.stay.until_sum, sum));
-                self.stay.until_sum = sum;
+            if sum > self.until_sum {
+                self.stay.skipped.push((self.until_sum, sum));
+                self.until_sum = sum;
             }
         } else {
             self.stage = Stage::In;
             self.backoff = Backoff::default();
             scene.tally.counts.joined += 1;
+            (self.until_sum, self.ticks) = (sum, 0);
             self.stay = Stay {
                 due_us: self.due_us,
                 joined_us: scene.now_us,
                 gateway: scene.tables.table(self.table).gateway.clone(),
                 from_sum: sum,
-                until_sum: sum,
                 ..Stay::default()
             };
             for tap in self.sheet.send_again(scene.now_us) {
