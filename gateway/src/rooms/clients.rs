@@ -2,10 +2,10 @@
 
 use hashbrown::HashMap;
 use shared::counting::ids::{ClientHash, PageId};
+use smallvec::SmallVec;
 
-/// How many accepted taps of a client are remembered, so that one that is sent again after a reconnect is not
-/// refused for the cooldown that it began itself: as many as a page leaves unanswered at the most.
-const RECENT_MAX: usize = 32;
+/// Of how many pages of a client accepted taps are remembered: as many tabs as somebody taps in at once.
+const PAGES_MAX: usize = 4;
 
 /// The clients of one room at this gateway.
 #[derive(Debug, Default)]
@@ -20,8 +20,75 @@ struct Client {
     phones: u32,
     /// The theoretical arrival time of its next tap (GCRA), by the gateway's clock.
     next_tap_ms: u64,
-    /// Accepted lately; empty for those who only watch.
-    recent: Vec<(PageId, u32)>,
+    /// Accepted lately, the page that tapped last at the end; empty for those who only watch. Nearly all have one page.
+    recent: SmallVec<[Accepted; 1]>,
+}
+
+/// Taps of one page that were accepted lately, so that one that is sent again after a reconnect is not refused for the
+/// cooldown that it began itself: the newest, and those of the 63 before, twice as many as a page leaves unanswered.
+#[derive(Debug, Clone, Copy)]
+struct Accepted {
+    page: PageId,
+    newest: u32,
+    /// Bit i: `newest - i` was.
+    bits: u64,
+}
+
+impl Accepted {
+    /// None for those too old to be remembered.
+    fn bit(&self, seq: u32) -> Option<u64> {
+        1_u64.checked_shl(self.newest.checked_sub(seq)?)
+    }
+
+    fn has(&self, seq: u32) -> bool {
+        self.bit(seq).is_some_and(|bit| self.bits & bit != 0)
+    }
+
+    fn add(&mut self, seq: u32) {
+        if let Some(ahead) = seq.checked_sub(self.newest) {
+            self.bits = self.bits.checked_shl(ahead).unwrap_or(0);
+            self.newest = seq;
+        }
+        self.bits |= self.bit(seq).unwrap_or(0);
+    }
+
+    fn remove(&mut self, seq: u32) {
+        self.bits &= !self.bit(seq).unwrap_or(0);
+    }
+}
+
+impl Client {
+    fn accepted(&mut self, page: PageId) -> Option<&mut Accepted> {
+        // From the end, where it nearly always is.
+        self.recent
+            .iter_mut()
+            .rev()
+            .find(|accepted| accepted.page == page)
+    }
+
+    /// Remembers a tap, its page as the last one.
+    fn accept(&mut self, page: PageId, seq: u32) {
+        let place = self
+            .recent
+            .iter()
+            .rposition(|accepted| accepted.page == page);
+        match place {
+            Some(place) => self.recent[place..].rotate_left(1),
+            None => {
+                if self.recent.len() == PAGES_MAX {
+                    self.recent.remove(0);
+                }
+                self.recent.push(Accepted {
+                    page,
+                    newest: seq,
+                    bits: 0,
+                });
+            }
+        }
+        if let Some(last) = self.recent.last_mut() {
+            last.add(seq);
+        }
+    }
 }
 
 /// How a tap stands to the cooldown.
@@ -87,7 +154,10 @@ impl Clients {
         cooldown: Cooldown,
     ) -> Admission {
         let entry = self.clients.entry(client).or_default();
-        if entry.recent.contains(&(page, seq)) {
+        if entry
+            .accepted(page)
+            .is_some_and(|accepted| accepted.has(seq))
+        {
             return Admission::Again;
         }
         if tapped_at_ms.saturating_add(cooldown.tolerance_ms) < entry.next_tap_ms {
@@ -97,10 +167,7 @@ impl Clients {
         entry.next_tap_ms = before_ms
             .max(tapped_at_ms)
             .saturating_add(cooldown.cooldown_ms);
-        if entry.recent.len() == RECENT_MAX {
-            entry.recent.remove(0);
-        }
-        entry.recent.push((page, seq));
+        entry.accept(page, seq);
         Admission::Admitted(Charge {
             client,
             page,
@@ -113,9 +180,9 @@ impl Clients {
     pub(crate) fn refund(&mut self, charge: Charge) {
         if let Some(client) = self.clients.get_mut(&charge.client) {
             client.next_tap_ms = charge.before_ms;
-            client
-                .recent
-                .retain(|recent| *recent != (charge.page, charge.seq));
+            if let Some(accepted) = client.accepted(charge.page) {
+                accepted.remove(charge.seq);
+            }
         }
     }
 
@@ -192,11 +259,50 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_64_seqs_of_the_last_pages_are_remembered() {
+        let mut clients = Clients::default();
+        let mut tap = |page, seq, at_ms| {
+            clients.admit(ClientHash(7), PageId(page), seq, at_ms, THREE_SECONDS)
+        };
+        for seq in (1..=65).chain([67]) {
+            assert!(matches!(
+                tap(1, seq, u64::from(seq) * 10_000),
+                Admission::Admitted(_)
+            ));
+        }
+        for seq in [4, 65, 67] {
+            assert_eq!(tap(1, seq, 670_000), Admission::Again, "{seq}");
+        }
+        for seq in [1, 3, 66, 68] {
+            assert!(
+                matches!(tap(1, seq, 670_000), Admission::Cooldown(_)),
+                "{seq}"
+            );
+        }
+        for (page, at_ms) in [(2, 680_000), (3, 690_000), (4, 700_000)] {
+            assert!(matches!(tap(page, 1, at_ms), Admission::Admitted(_)));
+        }
+        // The first page taps again, so the second is the one to go when a fifth comes.
+        assert!(matches!(tap(1, 68, 710_000), Admission::Admitted(_)));
+        assert!(matches!(tap(5, 1, 720_000), Admission::Admitted(_)));
+        for (page, seq) in [(1, 68), (3, 1), (4, 1), (5, 1)] {
+            assert_eq!(tap(page, seq, 720_000), Admission::Again, "{page}");
+        }
+        assert!(matches!(tap(2, 1, 720_000), Admission::Cooldown(_)));
+    }
+
+    #[test]
     fn a_tap_that_was_not_taken_costs_nothing() {
         let mut clients = Clients::default();
         let Admission::Admitted(charge) = admit(&mut clients, 1, 10_000) else {
             panic!("the first tap is admitted")
         };
+        clients.refund(charge);
+        assert_eq!(
+            clients.admit(ClientHash(7), PAGE, 1, 10_000, THREE_SECONDS),
+            Admission::Admitted(charge),
+            "not taken as accepted before"
+        );
         clients.refund(charge);
         assert!(matches!(
             admit(&mut clients, 2, 10_000),
