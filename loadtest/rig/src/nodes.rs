@@ -48,7 +48,7 @@ impl Node {
     /// replicas that come back without a pause.
     pub(crate) fn write_configuration(&self, extra: &[(String, String)]) -> anyhow::Result<()> {
         let mut text = format!(
-            "bind 127.0.0.1\nport {}\ndir {}\nsave \"\"\nappendonly yes\nappendfsync everysec\n\
+            "bind 127.0.0.1\nport {}\ndir {}\nsave \"\"\nappendonly yes\nappendfsync everysec\nauto-aof-rewrite-min-size 1gb\n\
              maxmemory-policy noeviction\nrepl-diskless-sync-delay 0\nrepl-ping-replica-period 1\n\
              cluster-enabled yes\ncluster-port {}\ncluster-config-file nodes.conf\n\
              cluster-announce-ip 127.0.0.1\ncluster-node-timeout 1000\n\
