@@ -82,11 +82,10 @@ impl Shard {
         let mut sink = |id, folded: Folded<'_>| state.fold(id, folded);
         self.reader
             .read(&read.entries, read.reached_end, read.barrier, &mut sink)?;
-        self.entries += read
-            .entries
-            .iter()
-            .filter(|entry| entry.id > offset)
-            .count() as u64;
+        let new = read.entries.iter().filter(|entry| entry.id > offset);
+        let new = new.count() as u64;
+        self.entries += new;
+        self.entries_of_tick += new;
         self.common.metrics.skipped(skipped, self.reader.skipped());
         if read.unreplicated {
             self.common.metrics.unreplicated.inc();
