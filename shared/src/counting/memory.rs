@@ -13,8 +13,8 @@
 
 use super::entry::Tap;
 use super::ids::TapId;
+use super::table::Table;
 use super::window::Windows;
-use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::hint::black_box;
 
@@ -43,7 +43,7 @@ pub struct Memory {
     /// The epoch of the last [`Memory::advance`]; none before the first.
     epoch: Option<u32>,
     /// By a share of the hashes each. Empty before the first [`Memory::advance`].
-    tables: Vec<HashTable<Windows>>,
+    tables: Vec<Table>,
     /// How many tables have been looked through in this epoch.
     swept: usize,
     hasher: foldhash::fast::RandomState,
@@ -67,7 +67,7 @@ impl Memory {
         let epoch = u32::try_from(log_ms / EPOCH_MS).unwrap_or(u32::MAX);
         if self.epoch.is_none_or(|before| before < epoch) {
             if self.tables.is_empty() {
-                self.tables.resize_with(TABLES, HashTable::new);
+                self.tables.resize_with(TABLES, Table::default);
             } else {
                 self.sweep(epoch, TABLES);
                 self.swept = 0;
@@ -85,8 +85,8 @@ impl Memory {
     /// seen either.
     fn sweep(&mut self, epoch: u32, until: usize) {
         while self.swept < until.min(TABLES) {
-            let table = &mut self.tables[self.swept];
-            table.retain(|windows| !windows.is_outdated(epoch));
+            let hasher = &self.hasher;
+            self.tables[self.swept].sweep(epoch, |windows| hash(hasher, windows.owner()));
             self.swept += 1;
         }
     }
@@ -104,13 +104,19 @@ impl Memory {
     /// Marks taps as seen, in their order; `tell` learns of each whether it had been seen before.
     pub fn see_all(&mut self, taps: &[Tap], mut tell: impl FnMut(bool)) {
         let mut hashes = [0; TOGETHER];
+        let mut homes = [(0, 0); TOGETHER];
         for taps in taps.chunks(TOGETHER) {
-            for (hash, tap) in hashes.iter_mut().zip(taps) {
+            let places = hashes.iter_mut().zip(&mut homes);
+            for ((hash, home), tap) in places.zip(taps) {
                 *hash = self.hash(tap.id);
-                let table = self.tables.get(table_of(*hash));
-                // Only to have it in the cache: the look-ups do not depend on each other.
-                black_box(table.map(|table| table.find(*hash, |of| of.is_of(tap.id)).is_some()));
+                let table = table_of(*hash);
+                *home = (table, self.tables.get(table).map_or(0, |of| of.home(*hash)));
             }
+            // Nothing but loads, so that the processor has them all under way at once.
+            let homes = homes.iter().take(taps.len());
+            black_box(homes.fold(0, |sum, (table, home)| {
+                sum ^ self.tables.get(*table).map_or(0, |of| of.fetch(*home))
+            }));
             for (hash, tap) in hashes.iter().zip(taps) {
                 tell(self.see_hashed(tap.id, *hash));
             }
@@ -122,34 +128,34 @@ impl Memory {
         self.see_hashed(id, self.hash(id))
     }
 
-    fn see_hashed(&mut self, id: TapId, hash: u64) -> bool {
-        let (Some(epoch), Some(table)) = (self.epoch, self.tables.get_mut(table_of(hash))) else {
+    fn see_hashed(&mut self, id: TapId, hashed: u64) -> bool {
+        let (Some(epoch), Some(table)) = (self.epoch, self.tables.get_mut(table_of(hashed))) else {
             debug_assert!(false, "a tap was seen at no time");
             return false;
         };
-        if let Some(windows) = table.find_mut(hash, |windows| windows.is_of(id)) {
-            return windows.see(id.seq, epoch);
-        }
-        let mut windows = Windows::new(id, epoch);
-        windows.see(id.seq, epoch);
         let hasher = &self.hasher;
-        table.insert_unique(hash, windows, |windows| hasher.hash_one(windows.owner()));
-        false
+        let rehash = |windows: &Windows| hash(hasher, windows.owner());
+        table.of(id, hashed, epoch, rehash).see(id.seq, epoch)
     }
 
     fn hash(&self, id: TapId) -> u64 {
-        self.hasher.hash_one((id.client, id.page))
+        hash(&self.hasher, id)
     }
 
     /// How many clients and pages are held, for metrics.
     pub fn len(&self) -> usize {
-        self.tables.iter().map(HashTable::len).sum()
+        self.tables.iter().map(Table::len).sum()
     }
 
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Of a tap's client and page.
+fn hash(hasher: &foldhash::fast::RandomState, id: TapId) -> u64 {
+    hasher.hash_one((id.client, id.page))
 }
 
 /// The table of each share of the hashes: the last one has twice the share of the first one, so that they grow one after

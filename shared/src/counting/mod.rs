@@ -20,6 +20,7 @@ mod wire;
 mod open_batch;
 pub mod outbox;
 pub mod freshness;
+mod table;
 mod window;
 pub mod memory;
 pub mod producers;

@@ -27,23 +27,45 @@ pub(super) struct Windows {
 const _: () = assert!(size_of::<Windows>() == 64);
 
 impl Windows {
+    /// Of nobody: what stands in a table's free places. Whoever is remembered has a bit.
+    pub(super) const FREE: Windows = Windows {
+        client: ClientHash(0),
+        page: PageId(0),
+        last: 0,
+        newest: [0; EPOCHS as usize],
+        bits: [0; EPOCHS as usize],
+    };
+
+    pub(super) fn is_free(&self) -> bool {
+        self.bits == [0; EPOCHS as usize]
+    }
+
     /// Of a client and page that are not remembered.
     pub(super) fn new(id: TapId, epoch: u32) -> Self {
         Windows {
             client: id.client,
             page: id.page,
             last: epoch,
-            newest: [0; EPOCHS as usize],
-            bits: [0; EPOCHS as usize],
+            ..Windows::FREE
         }
+    }
+
+    /// Reads a word of it.
+    pub(super) fn touch(&self) -> u32 {
+        self.last
     }
 
     pub(super) fn is_of(&self, id: TapId) -> bool {
         self.client == id.client && self.page == id.page
     }
 
-    pub(super) fn owner(&self) -> (ClientHash, PageId) {
-        (self.client, self.page)
+    /// Its client and page, as a tap of no number.
+    pub(super) fn owner(&self) -> TapId {
+        TapId {
+            client: self.client,
+            page: self.page,
+            seq: 0,
+        }
     }
 
     /// Whether nothing that is asked for in this epoch is in it.
