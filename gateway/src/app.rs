@@ -1,7 +1,7 @@
 //! What all parts of the gateway share.
 
 use crate::appender::{Outboxes, busy_retry_ms};
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::connection::Farewell;
 use crate::fanout::Fanout;
 use crate::http::HttpState;
@@ -134,17 +134,16 @@ impl App {
     }
 
     /// What a session is told at each frame.
-    pub(crate) fn surroundings<'a>(&self, copy: &'a RoomCopy) -> Surroundings<'a> {
+    pub(crate) fn surroundings<'a>(&self, copy: &'a RoomCopy, now: Moment) -> Surroundings<'a> {
+        let log = self.cluster.log_state(copy.shard(), now.instant);
         Surroundings {
             room: copy.room(),
             clients: &copy.clients,
-            now_ms: self.clock.now_ms(),
+            now_ms: now.ms,
+            log_now_ms: log.now_ms,
             tolerance_ms: u64::try_from(self.settings.cooldown_tolerance.as_millis())
                 .unwrap_or(u64::MAX),
-            busy: self
-                .cluster
-                .is_nearly_full(copy.shard())
-                .then(busy_retry_ms),
+            busy: log.is_nearly_full.then(busy_retry_ms),
         }
     }
 

@@ -20,15 +20,40 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Milliseconds since an hour before the start.
-    pub(crate) fn now_ms(&self) -> u64 {
-        BEGIN_MS + u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX / 2)
+    /// Reads the clock: once for all that one frame asks of it.
+    pub(crate) fn now(&self) -> Moment {
+        let instant = Instant::now();
+        let since_start = instant.duration_since(self.start).as_millis();
+        Moment {
+            instant,
+            ms: BEGIN_MS + u64::try_from(since_start).unwrap_or(u64::MAX / 2),
+        }
     }
 
-    /// The same in tenths of a second: four bytes a connection are enough for what is only swept, and they last
-    /// for thirteen years.
+    /// Milliseconds since an hour before the start.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now().ms
+    }
+
+    /// The same in tenths of a second.
     pub(crate) fn tenths(&self) -> Tenths {
-        Tenths(u32::try_from(self.now_ms() / 100).unwrap_or(u32::MAX))
+        self.now().tenths()
+    }
+}
+
+/// What the clock said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) instant: Instant,
+    /// Milliseconds since an hour before the start.
+    pub(crate) ms: u64,
+}
+
+impl Moment {
+    /// In tenths of a second: four bytes a connection are enough for what is only swept, and they last for thirteen
+    /// years.
+    pub(crate) fn tenths(self) -> Tenths {
+        Tenths(u32::try_from(self.ms / 100).unwrap_or(u32::MAX))
     }
 }
 

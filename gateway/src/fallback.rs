@@ -181,8 +181,8 @@ pub async fn taps(
 }
 
 fn take(app: &App, room: &RoomCopy, member: &mut Member, tap: &TapFrame) -> Answer {
-    let refused = match member.tap(tap, &app.surroundings(room)) {
-        Ok(taken) => match app.outboxes.take_posted(app, room, &taken) {
+    let refused = match member.tap(tap, &app.surroundings(room, app.clock.now())) {
+        Ok(taken) => match app.outboxes.take_posted(room, &taken) {
             Some(answer) => {
                 app.metrics.taps.inc();
                 return Answer::Later(answer);

@@ -26,6 +26,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) clients: &'a Mutex<Clients>,
     /// The gateway's clock.
     pub(crate) now_ms: u64,
+    /// Log time of the room's shard.
+    pub(crate) log_now_ms: u64,
     /// How much earlier than the cooldown allows a tap may come.
     pub(crate) tolerance_ms: u64,
     /// Redis is so full that no tap is taken for so many milliseconds.
@@ -55,7 +57,10 @@ pub(crate) enum Action {
 pub(crate) struct Taken {
     pub(crate) id: TapId,
     pub(crate) key: ReactionKey,
-    pub(crate) age_ms: u64,
+    /// Log time less its age.
+    pub(crate) tapped_at_ms: u64,
+    /// By the gateway's clock.
+    pub(crate) taken_at_ms: u64,
     /// None for one that was accepted before.
     pub(crate) charge: Option<Charge>,
 }
@@ -211,7 +216,8 @@ impl Member {
         Ok(Taken {
             id,
             key: tap.key.clone(),
-            age_ms: tap.age_ms,
+            tapped_at_ms: surroundings.log_now_ms.saturating_sub(tap.age_ms),
+            taken_at_ms: surroundings.now_ms,
             charge,
         })
     }

@@ -92,7 +92,7 @@ impl Settings {
                 "gateway.flush_interval_ms",
                 25,
                 1..=1000,
-                "how often taps are appended to the log",
+                "how often taps are appended to the log at the most",
             ),
             drain: reader.duration(
                 "gateway.drain_seconds",

@@ -60,21 +60,34 @@ async fn settle_orphans(app: &App, topology: &Topology) {
     settle(app, settled).await;
 }
 
-/// Appends for one master until the topology no longer has it.
+/// Appends for one master until the topology no longer has it: at once what comes while nothing waits, and what comes
+/// after that once per flush interval. It sleeps while nothing waits.
 async fn drive(app: Arc<App>, master: String) {
     let mut connection = Appender::new(app.cluster.clone(), master.clone());
-    let topology = app.cluster.topology();
+    let mut topology = app.cluster.topology();
+    let mut filled = app.outboxes.filled();
     let mut known: Option<Arc<Topology>> = None;
     let mut shards = Vec::new();
     let mut flush = tokio::time::interval(app.settings.flush_interval);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // What comes after this mark wakes it again, so nothing is missed between the look at the shards and the sleep. So
+    // does each change of the topology, by which it may get shards that are not empty.
+    let mut is_idle = false;
     loop {
-        // Both are cancel-safe.
+        // All of these are cancel-safe.
+        if is_idle {
+            tokio::select! {
+                _ = filled.changed() => {}
+                changed = topology.changed() => if changed.is_err() { return },
+                () = app.stopping.cancelled() => return,
+            }
+        }
         tokio::select! {
             _ = flush.tick() => {}
             () = app.stopping.cancelled() => return,
         }
-        let current = Arc::clone(&topology.borrow());
+        filled.mark_unchanged();
+        let current = Arc::clone(&topology.borrow_and_update());
         if !known
             .as_ref()
             .is_some_and(|known| Arc::ptr_eq(known, &current))
@@ -91,6 +104,7 @@ async fn drive(app: Arc<App>, master: String) {
             known = Some(current);
         }
         flush_once(&app, &mut connection, &shards).await;
+        is_idle = app.outboxes.are_empty(&shards);
     }
 }
 

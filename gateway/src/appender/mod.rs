@@ -18,7 +18,7 @@ use shared::protocol::ServerFrame;
 use shared::room::RoomCode;
 use shared::shards::ShardId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// What is handed back when a tap's fate is known.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ enum From {
 #[derive(Debug)]
 pub(crate) struct Outboxes {
     shards: Vec<Mutex<Shard>>,
+    /// Told when something comes into an outbox that was empty: those who append sleep while all are.
+    filled: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -63,13 +65,19 @@ impl Outboxes {
         };
         Outboxes {
             shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            filled: watch::Sender::new(()),
         }
     }
 
+    /// Changes whenever an outbox that was empty is not any more.
+    fn filled(&self) -> watch::Receiver<()> {
+        self.filled.subscribe()
+    }
+
     /// Takes a socket's tap. False: the outbox is full.
-    pub(crate) fn take(&self, app: &App, copy: &RoomCopy, tap: &Taken, peer: &Arc<Peer>) -> bool {
+    pub(crate) fn take(&self, copy: &RoomCopy, tap: &Taken, peer: &Arc<Peer>) -> bool {
         peer.tap_sent();
-        let taken = self.push(app, copy, tap, From::Socket(Arc::clone(peer)));
+        let taken = self.push(copy, tap, From::Socket(Arc::clone(peer)));
         if !taken {
             peer.taps_settled(1);
         }
@@ -79,23 +87,17 @@ impl Outboxes {
     /// Takes a posted tap; the answer comes once it is safe, or never. None: the outbox is full.
     pub(crate) fn take_posted(
         &self,
-        app: &App,
         copy: &RoomCopy,
         tap: &Taken,
     ) -> Option<oneshot::Receiver<ServerFrame>> {
         let (sender, receiver) = oneshot::channel();
-        self.push(app, copy, tap, From::Post(sender))
-            .then_some(receiver)
+        self.push(copy, tap, From::Post(sender)).then_some(receiver)
     }
 
-    fn push(&self, app: &App, copy: &RoomCopy, tap: &Taken, from: From) -> bool {
-        let tapped_at_ms = app
-            .cluster
-            .log_now_ms(copy.shard())
-            .saturating_sub(tap.age_ms);
+    fn push(&self, copy: &RoomCopy, tap: &Taken, from: From) -> bool {
         let ticket = Ticket {
             seq: tap.id.seq,
-            taken_at_ms: app.clock.now_ms(),
+            taken_at_ms: tap.taken_at_ms,
             from,
         };
         let mut shard = self.lock(copy.shard());
@@ -105,15 +107,33 @@ impl Outboxes {
             // Its batch was given up while this frame was read: no tap of it may follow, see `Step::GaveUp`.
             return false;
         }
-        shard
+        let was_empty = shard.outbox.is_empty();
+        let pushed = shard
             .outbox
-            .push(copy.code(), tap.id, &tap.key, tapped_at_ms, ticket)
-            .is_ok()
+            .push(copy.code(), tap.id, &tap.key, tap.tapped_at_ms, ticket);
+        drop(shard);
+        if was_empty {
+            self.filled.send_replace(());
+        }
+        pushed.is_ok()
     }
 
     /// Has the shard's next batch carry a head count.
     pub(crate) fn set_people(&self, shard: ShardId, code: &RoomCode, people: u32) {
-        self.lock(shard).outbox.set_people(code, people);
+        let mut shard = self.lock(shard);
+        let was_empty = shard.outbox.is_empty();
+        shard.outbox.set_people(code, people);
+        drop(shard);
+        if was_empty {
+            self.filled.send_replace(());
+        }
+    }
+
+    /// Whether nothing waits in these shards to be appended, or to be appended again.
+    fn are_empty(&self, shards: &[ShardId]) -> bool {
+        shards
+            .iter()
+            .all(|shard| self.lock(*shard).outbox.is_empty())
     }
 
     /// Taps that wait for an append or for its answer.

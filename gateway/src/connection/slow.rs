@@ -43,13 +43,18 @@ pub(super) async fn run(socket: &mut InRoom) -> Flow {
         // Nothing is obliged to be sent, as both automatic answers are off.
         let mut oblige = |_: Frame<'_>| -> Ready<Result<(), Infallible>> { ready(Ok(())) };
         let flow = match read.read_frame(&mut oblige).await {
-            Ok(frame) => match frame.opcode {
-                OpCode::Text | OpCode::Continuation => socket.handle(Kind::Text, &frame.payload),
-                OpCode::Binary => socket.close(Farewell::Violation(Violation::Binary)),
-                OpCode::Ping => socket.handle(Kind::Ping, &frame.payload),
-                OpCode::Pong => socket.handle(Kind::Pong, &frame.payload),
-                OpCode::Close => socket.handle(Kind::Close, &frame.payload),
-            },
+            Ok(frame) => {
+                let now = socket.socket.app.clock.now();
+                match frame.opcode {
+                    OpCode::Text | OpCode::Continuation => {
+                        socket.handle(Kind::Text, &frame.payload, now)
+                    }
+                    OpCode::Binary => socket.close(Farewell::Violation(Violation::Binary)),
+                    OpCode::Ping => socket.handle(Kind::Ping, &frame.payload, now),
+                    OpCode::Pong => socket.handle(Kind::Pong, &frame.payload, now),
+                    OpCode::Close => socket.handle(Kind::Close, &frame.payload, now),
+                }
+            }
             Err(error) => match violation(&error) {
                 Some(violation) => socket.close(Farewell::Violation(violation)),
                 None => return Flow::Continue,

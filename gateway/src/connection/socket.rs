@@ -6,6 +6,7 @@ use super::parse::{Kind, Parsed, parse};
 use super::slow;
 use crate::app::App;
 use crate::appender::busy_retry_ms;
+use crate::clock::Moment;
 use crate::encoded::{Encoded, decode_pong, encode_pong};
 use crate::metrics::WhyLabel;
 use crate::peer::Peer;
@@ -145,7 +146,7 @@ impl InRoom {
     /// What came right behind the handshake.
     fn parse_first(&mut self) -> End {
         let mut first = std::mem::take(&mut self.socket.rest);
-        self.parse_all(&mut first)
+        self.parse_all(&mut first, self.socket.app.clock.now())
     }
 
     fn poll_in_place(&mut self, context: &mut Context<'_>) -> Poll<End> {
@@ -158,7 +159,9 @@ impl InRoom {
                     Ok(0) | Err(_) => return Poll::Ready(End::Gone),
                     Ok(bytes) => kept + bytes,
                 };
-                match self.parse_all(&mut buffer[..bytes]) {
+                let now = self.socket.app.clock.now();
+                self.socket.peer.heard(now.tenths());
+                match self.parse_all(&mut buffer[..bytes], now) {
                     End::NotYet => {}
                     end => return Poll::Ready(end),
                 }
@@ -167,26 +170,22 @@ impl InRoom {
     }
 
     /// Reads, and meanwhile writes what waits.
-    pub(super) fn poll_read(
+    fn poll_read(
         &self,
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<std::io::Result<usize>> {
         let Socket { app, peer, .. } = &self.socket;
-        let read = peer.poll_read(context, app, Some(&self.copy), buffer);
-        if let Poll::Ready(Ok(1..)) = read {
-            peer.heard(app.clock.tenths());
-        }
-        read
+        peer.poll_read(context, app, Some(&self.copy), buffer)
     }
 
     /// Parses and handles all frames that `bytes` holds; keeps the beginning of one.
-    fn parse_all(&mut self, bytes: &mut [u8]) -> End {
+    fn parse_all(&mut self, bytes: &mut [u8], now: Moment) -> End {
         let mut at = 0;
         let end = loop {
             match parse(&mut bytes[at..]) {
                 Parsed::Frame(kind, payload, length) => {
-                    if self.handle(kind, payload) == Flow::Closed {
+                    if self.handle(kind, payload, now) == Flow::Closed {
                         return End::Closed;
                     }
                     at += length;
@@ -206,34 +205,28 @@ impl InRoom {
     }
 
     /// Handles one frame: a whole message, or a control frame.
-    pub(super) fn handle(&mut self, kind: Kind, payload: &[u8]) -> Flow {
+    pub(super) fn handle(&mut self, kind: Kind, payload: &[u8], now: Moment) -> Flow {
         match kind {
             Kind::Text => match std::str::from_utf8(payload) {
-                Ok(_) => self.text(payload),
+                Ok(_) => self.text(payload, now),
                 Err(_) => self.close(Farewell::Violation(Violation::NotUtf8)),
             },
             Kind::Ping => {
-                let app = &self.socket.app;
-                if !self.socket.session.keeps_pace(app.clock.now_ms()) {
+                if !self.socket.session.keeps_pace(now.ms) {
                     return self.act(too_many_frames());
                 }
                 let sent = self
                     .socket
                     .peer
-                    .send_wire(encode_pong(payload), app.clock.tenths());
+                    .send_wire(encode_pong(payload), now.tenths());
                 self.sent(sent)
             }
             Kind::Pong => {
-                if !self
-                    .socket
-                    .session
-                    .keeps_pace(self.socket.app.clock.now_ms())
-                {
+                if !self.socket.session.keeps_pace(now.ms) {
                     return self.act(too_many_frames());
                 }
                 if let Some(sent_ms) = decode_pong(payload) {
-                    let now_ms = self.socket.app.clock.now_ms();
-                    self.socket.session.answered(sent_ms, now_ms);
+                    self.socket.session.answered(sent_ms, now.ms);
                 }
                 Flow::Continue
             }
@@ -244,11 +237,9 @@ impl InRoom {
         }
     }
 
-    fn text(&mut self, text: &[u8]) -> Flow {
-        let action = self
-            .socket
-            .session
-            .receive(text, &self.socket.app.surroundings(&self.copy));
+    fn text(&mut self, text: &[u8], now: Moment) -> Flow {
+        let Socket { app, session, .. } = &mut self.socket;
+        let action = session.receive(text, &app.surroundings(&self.copy, now));
         self.act(action)
     }
 
@@ -293,7 +284,7 @@ impl InRoom {
 
     fn take(&mut self, tap: &Taken) -> Flow {
         let Socket { app, peer, .. } = &self.socket;
-        if app.outboxes.take(app, &self.copy, tap, peer) {
+        if app.outboxes.take(&self.copy, tap, peer) {
             app.metrics.taps.inc();
             return Flow::Continue;
         }

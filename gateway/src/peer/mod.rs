@@ -15,13 +15,16 @@ use crate::clock::{Clock, Tenths};
 use crate::encoded::{Encoded, append_text, encode_close, encode_ping};
 use crate::rooms::RoomCopy;
 use bytes::Bytes;
+use nix::sys::socket::{MsgFlags, recv};
 use outgoing::{Outgoing, Phase};
 use shared::protocol::{Bye, ServerFrame};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// Ticks that may wait for a stream of events before it counts as behind: two seconds of them.
@@ -267,7 +270,7 @@ impl Peer {
         }
         loop {
             std::task::ready!(stream.poll_read_ready(context))?;
-            match stream.try_read(buffer) {
+            match read(stream, buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read),
             }
@@ -331,4 +334,21 @@ impl Peer {
             Phase::Closing(_) | Phase::Dead => Poll::Ready(None),
         }
     }
+}
+
+/// Reads once. A socket that has less than was asked for is empty: the runtime is told so at once, and the next read waits
+/// for it instead of trying in vain, which would cost each tap a second system call. What arrives in between is a new
+/// edge for epoll, and the end of a stream stays on the runtime's record.
+fn read(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut short = None;
+    let whole = stream.try_io(Interest::READABLE, || {
+        match recv(stream.as_raw_fd(), buffer, MsgFlags::empty())? {
+            bytes if 0 < bytes && bytes < buffer.len() => {
+                short = Some(bytes);
+                Err(ErrorKind::WouldBlock.into())
+            }
+            bytes => Ok(bytes),
+        }
+    });
+    short.map_or(whole, Ok)
 }

@@ -1,6 +1,6 @@
 //! Requests and scripts.
 
-use super::clock::local_now_ms;
+use super::clock::local_ms;
 use super::dial::Dialer;
 use super::errors::{RequestError, answered, tells_of_change};
 use super::metrics::{ClusterMetrics, Outcome};
@@ -22,6 +22,15 @@ pub use super::reading::LogRead;
 /// A master whose memory is fuller than this takes no new taps: the rest is for what must go on (commits, leases,
 /// room changes, and the replicas' buffers).
 const NEARLY_FULL_RATIO: f64 = 0.9;
+
+/// A shard's log as a tap meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogState {
+    /// This process's estimate of the clock of the shard's master, milliseconds since 1970.
+    pub now_ms: u64,
+    /// Whether that master is so near its memory limit that new taps must be refused.
+    pub is_nearly_full: bool,
+}
 
 /// A handle to the cluster; clones share everything.
 #[derive(Clone)]
@@ -76,18 +85,19 @@ impl Cluster {
 
     /// This process's estimate of the clock of a shard's master, milliseconds since 1970.
     pub fn log_now_ms(&self, shard: ShardId) -> u64 {
-        let topology = self.inner.topology.borrow();
-        let offset = topology
-            .master_of(self.inner.shards.slot(shard))
-            .map_or(0, |m| m.clock_offset_ms);
-        u64::try_from(local_now_ms().saturating_add(offset)).unwrap_or(0)
+        self.log_state(shard, Instant::now()).now_ms
     }
 
-    /// Whether the shard's master is so near its memory limit that new taps must be refused.
-    pub fn is_nearly_full(&self, shard: ShardId) -> bool {
+    /// What a tap that comes at this moment has to know of its shard's log.
+    pub fn log_state(&self, shard: ShardId, at: Instant) -> LogState {
         let topology = self.inner.topology.borrow();
         let master = topology.master_of(self.inner.shards.slot(shard));
-        master.is_some_and(|master| master.memory_used_ratio >= NEARLY_FULL_RATIO)
+        let offset_ms = master.map_or(0, |master| master.clock_offset_ms);
+        LogState {
+            now_ms: u64::try_from(local_ms(at).saturating_add(offset_ms)).unwrap_or(0),
+            is_nearly_full: master
+                .is_some_and(|master| master.memory_used_ratio >= NEARLY_FULL_RATIO),
+        }
     }
 
     /// Has the topology polled at once, because the caller saw that it has changed. Many such wishes make one poll.

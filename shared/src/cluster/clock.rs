@@ -12,6 +12,11 @@ const SAMPLES_MAX: usize = 10;
 
 /// Our clock, milliseconds since 1970.
 pub(super) fn local_now_ms() -> i64 {
+    local_ms(Instant::now())
+}
+
+/// What our clock says at a moment.
+pub(super) fn local_ms(at: Instant) -> i64 {
     static START: OnceLock<(Instant, i64)> = OnceLock::new();
     let (started, wall_ms) = START.get_or_init(|| {
         let wall = SystemTime::now()
@@ -19,7 +24,7 @@ pub(super) fn local_now_ms() -> i64 {
             .unwrap_or(Duration::ZERO);
         (Instant::now(), millis(wall))
     });
-    wall_ms + millis(started.elapsed())
+    wall_ms + millis(at.saturating_duration_since(*started))
 }
 
 fn millis(duration: Duration) -> i64 {

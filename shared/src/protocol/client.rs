@@ -119,6 +119,13 @@ impl ClientFrame {
     /// # Errors
     /// See [`FrameError`].
     pub fn parse(text: &[u8]) -> Result<ClientFrame, FrameError> {
+        if let Some(tap) = plain_tap(text) {
+            return Ok(ClientFrame::Tap(tap));
+        }
+        ClientFrame::parse_any(text)
+    }
+
+    fn parse_any(text: &[u8]) -> Result<ClientFrame, FrameError> {
         let mut name = None;
         let mut json = serde_json::Deserializer::from_slice(text);
         let frame = FrameSeed { name: &mut name }.deserialize(&mut json);
@@ -133,6 +140,38 @@ impl ClientFrame {
             }),
         }
     }
+}
+
+/// A tap as pages write it, `{"tap":{"key":"clap","seq":17,"age_ms":0}}` with or without the age: nearly all that a
+/// gateway reads, and read in a quarter of the time. None for all else, right or wrong.
+fn plain_tap(text: &[u8]) -> Option<TapFrame> {
+    let rest = text.strip_prefix(br#"{"tap":{"key":""#)?;
+    let end = rest.iter().position(|byte| *byte == b'"')?;
+    let (key, rest) = rest.split_at(end);
+    let key = ReactionKey::from_ascii(key)?;
+    let (seq, rest) = plain_number(rest.strip_prefix(br#"","seq":"#)?)?;
+    let (age_ms, rest) = match rest.strip_prefix(br#","age_ms":"#) {
+        Some(rest) => plain_number(rest)?,
+        None => (0, rest),
+    };
+    (rest == b"}}").then_some(TapFrame {
+        key,
+        seq: u32::try_from(seq).ok()?,
+        age_ms,
+    })
+}
+
+/// A whole number as JSON has it, and what follows.
+fn plain_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at(length);
+    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })?;
+    Some((number, rest))
 }
 
 /// Reads a frame, and notes which one it is in, so that an error can say it.
@@ -223,6 +262,7 @@ enum FrameName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const CLIENT: &str = "00112233445566778899aabbccddeeff";
 
@@ -383,6 +423,54 @@ mod tests {
         // The parser of JSON bounds its own depth.
         let deep = format!("{{\"x\":{}", "[".repeat(100_000));
         assert!(matches!(parse(&deep), Err(FrameError::NotAFrame(_))));
+    }
+
+    #[test]
+    fn a_tap_as_pages_write_it_takes_the_short_way() {
+        let read = |text: &str| plain_tap(text.as_bytes()).map(ClientFrame::Tap);
+        assert_eq!(
+            read(r#"{"tap":{"key":"clap","seq":17,"age_ms":340}}"#),
+            Some(tap("clap", 17, 340))
+        );
+        assert_eq!(
+            read(r#"{"tap":{"key":"big-ovation","seq":4294967295}}"#),
+            Some(tap("big-ovation", u32::MAX, 0))
+        );
+        for other in [
+            r#"{"tap":{"key":"clap","seq":017}}"#,
+            r#"{"tap":{"key":"clap","seq":4294967296}}"#,
+            r#"{"tap":{"key":"clap","seq":1,"age_ms":18446744073709551616}}"#,
+            r#"{"tap":{"key":"clap","seq":1}} "#,
+            r#"{"tap":{"key":"clap","seq":}}"#,
+            r#"{"tap":{"key":"Clap","seq":1}}"#,
+            r#"{"tap":{"key":"","seq":1}}"#,
+            r#"{"tap":{"key":"clap","seq":1,"age_ms":1,"more":1}}"#,
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a tap's text is changed to, the short way says what the parser says, or nothing.
+        #[test]
+        fn the_short_way_says_what_the_parser_says(
+            key in "[a-z0-9_-]{1,24}",
+            seq in any::<u32>(),
+            age_ms in proptest::option::of(any::<u64>()),
+            changes in proptest::collection::vec((any::<u16>(), "[0-9a-z{}\",:.+-]{0,2}"), 0..3),
+        ) {
+            let age = age_ms.map_or(String::new(), |age| format!(r#","age_ms":{age}"#));
+            let mut text = format!(r#"{{"tap":{{"key":"{key}","seq":{seq}{age}}}}}"#);
+            prop_assert!(plain_tap(text.as_bytes()).is_some());
+            for (place, with) in &changes {
+                let place = usize::from(*place) % text.len();
+                text.replace_range(place..=place, with);
+            }
+            if let Some(tap) = plain_tap(text.as_bytes()) {
+                let parsed = ClientFrame::parse_any(text.as_bytes());
+                prop_assert_eq!(parsed, Ok(ClientFrame::Tap(tap)), "{}", text);
+            }
+        }
     }
 
     #[test]

@@ -19,6 +19,15 @@ impl ReactionKey {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Of a key's bytes; none if they are not one.
+    pub fn from_ascii(text: &[u8]) -> Option<ReactionKey> {
+        let is_symbol = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        if text.is_empty() || !text.iter().all(is_symbol) {
+            return None;
+        }
+        ShortText::new(text).map(ReactionKey)
+    }
 }
 
 /// Why a text is no reaction key.
@@ -30,17 +39,9 @@ impl FromStr for ReactionKey {
     type Err = ReactionKeyError;
 
     fn from_str(text: &str) -> Result<Self, ReactionKeyError> {
-        let is_symbol = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-        if !text.is_empty()
-            && text.bytes().all(is_symbol)
-            && let Some(text) = ShortText::new(text.as_bytes())
-        {
-            return Ok(ReactionKey(text));
-        }
         // The text came from outside and goes into messages and logs: its beginning is enough.
-        Err(ReactionKeyError(
-            text.chars().take(LENGTH_MAX + 8).collect(),
-        ))
+        ReactionKey::from_ascii(text.as_bytes())
+            .ok_or_else(|| ReactionKeyError(text.chars().take(LENGTH_MAX + 8).collect()))
     }
 }
 

@@ -46,7 +46,12 @@ async fn the_topology_tells_masters_replicas_clocks_and_memory() {
         (log_now_ms.abs_diff(now_ms) < 50).then_some(())
     })
     .await;
-    assert!(!client.cluster.is_nearly_full(ShardId(5)));
+    assert!(
+        !client
+            .cluster
+            .log_state(ShardId(5), Instant::now())
+            .is_nearly_full
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -203,14 +203,19 @@ async fn memory_is_watched_and_leases_live_without_it() {
     let value = Bytes::from(vec![0; 100_000]);
     ask(&master, &limit(1_000_000_000)).await;
     appenders.until_stable(SHARD, &value).await;
-    assert!(!cluster.is_nearly_full(SHARD));
+    assert!(!cluster.log_state(SHARD, Instant::now()).is_nearly_full);
     ask(&master, &limit(1)).await;
     eventually("nearly full", || async {
-        cluster.is_nearly_full(SHARD).then_some(())
+        cluster
+            .log_state(SHARD, Instant::now())
+            .is_nearly_full
+            .then_some(())
     })
     .await;
     assert!(
-        !cluster.is_nearly_full(ShardId(63)),
+        !cluster
+            .log_state(ShardId(63), Instant::now())
+            .is_nearly_full,
         "that is another master's"
     );
 
@@ -248,7 +253,7 @@ async fn memory_is_watched_and_leases_live_without_it() {
 
     ask(&master, &limit(0)).await;
     eventually("room again", || async {
-        (!cluster.is_nearly_full(SHARD)).then_some(())
+        (!cluster.log_state(SHARD, Instant::now()).is_nearly_full).then_some(())
     })
     .await;
     appenders.until_stable(SHARD, &value).await;
