@@ -1,7 +1,7 @@
 //! `uproar-loadtest run`: plays a scenario and says what held.
 
 use super::{Interrupt, WrongUse, interrupted};
-use crate::agent::LOCAL;
+use crate::agent;
 use crate::report::output::{self, OutputFile};
 use crate::report::{RunReport, html, table};
 use crate::run::generators::Placement;
@@ -171,11 +171,8 @@ pub(super) fn options(scenario: Scenario, common: &Common) -> anyhow::Result<Run
         Some(count) => Placement::Processes(usize::from(count)),
         None if common.agents.is_empty() => Placement::Here,
         None => {
-            let key = std::env::var("UPROAR_AGENT_KEY").ok();
-            Placement::Agents(
-                common.agents.clone(),
-                key.or_else(|| Some(LOCAL.to_owned())),
-            )
+            let key = agent::key_or_local(std::env::var("UPROAR_AGENT_KEY").ok());
+            Placement::Agents(common.agents.clone(), key)
         }
     };
     Ok(RunOptions {
