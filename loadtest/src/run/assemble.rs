@@ -1,10 +1,11 @@
 //! Puts together what phones, servers, kernel and browser counted.
 
-use super::counters::Counters;
+use super::Played;
+use super::counters::{Counters, Counts};
 use super::follower::Stamps;
-use super::latency::{FLUSH_MS, Latencies, TICK_MS, Windows};
+use super::latency::Latencies;
 use super::processes::{Watch, nearest_second};
-use super::{Counts, Played};
+use super::windows::Windows;
 use crate::compare::{self, Claims, Found, Sent};
 use crate::ledger::client_hash;
 use crate::report::{CrossCheck, Distribution, RoomReport, RunReport, Second};
@@ -15,6 +16,7 @@ use crate::swarm::evaluate::{Evaluation, join_waits, lateness};
 use crate::swarm::harvest::{Harvest, Snapshot, TapFate};
 use anyhow::Context;
 use hdrhistogram::Histogram;
+use shared::counting::ids::ClientHash;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -35,6 +37,7 @@ pub(super) struct Findings<'a> {
     pub(super) counts: Option<Counts>,
     pub(super) shown: Option<BTreeMap<String, u64>>,
     pub(super) client_hash_key: Option<String>,
+    pub(super) windows: Windows,
 }
 
 impl Findings<'_> {
@@ -170,16 +173,12 @@ impl Findings<'_> {
 
     fn latencies(&self, evaluation: &Evaluation, window: &Range<u64>) -> Latencies {
         let stamps = self.stamps.as_ref().zip(self.client_hash_key.as_deref());
-        let windows = Windows {
-            flush_ms: FLUSH_MS,
-            tick_ms: TICK_MS,
-        };
         Latencies::of(
             self.harvests,
             self.rooms,
             evaluation,
             stamps,
-            windows,
+            self.windows,
             window,
         )
     }
@@ -243,7 +242,10 @@ impl Findings<'_> {
         // Without Postgres its side of the comparison is taken to agree, and its figures stay unknown.
         let claims = self.claims()?;
         let (taps, tap_counts) = match &counts.rows {
-            Some(rows) => rows.clone(),
+            Some((taps, tap_counts)) if self.client_hash_key.is_some() => {
+                (taps.clone(), tap_counts.clone())
+            }
+            Some((taps, tap_counts)) => (of_everybody(taps), tap_counts.clone()),
             None => (as_claimed(&claims), totals.clone()),
         };
         let found = Found {
@@ -267,12 +269,12 @@ impl Findings<'_> {
     }
 
     fn claims(&self) -> anyhow::Result<Claims> {
-        let key = self.client_hash_key.as_deref().unwrap_or_default();
+        let key = self.client_hash_key.as_deref();
         let mut claims = Claims::new();
         for phone in self.phones() {
             let room = self.rooms.get(usize::try_from(phone.room)?);
             let room = room.context("a phone was in a room that is not there")?;
-            let client = client_hash(key, &phone.client);
+            let client = key.map_or(EVERYBODY, |key| client_hash(key, &phone.client));
             for tap in &phone.taps {
                 let reaction = room.keys.get(usize::from(tap.key));
                 let reaction = reaction.context("a tap names a reaction that is not there")?;
@@ -446,10 +448,26 @@ impl Findings<'_> {
     }
 }
 
+/// Rows by client.
+type Taps = BTreeMap<compare::Cell, BTreeMap<ClientHash, u64>>;
+
+/// Stands for all clients where nobody knows under which hash their rows are: then a room's rows are compared together.
+const EVERYBODY: ClientHash = ClientHash(0);
+
+fn of_everybody(taps: &Taps) -> Taps {
+    let rooms = taps.iter();
+    rooms
+        .map(|(cell, rows)| {
+            (
+                cell.clone(),
+                BTreeMap::from([(EVERYBODY, rows.values().sum())]),
+            )
+        })
+        .collect()
+}
+
 /// Rows that would be right.
-fn as_claimed(
-    claims: &Claims,
-) -> BTreeMap<compare::Cell, BTreeMap<shared::counting::ids::ClientHash, u64>> {
+fn as_claimed(claims: &Claims) -> Taps {
     let rows = claims.iter().map(|(cell, clients)| {
         let rows = clients.iter().map(|(client, sent)| (*client, sent.acked));
         (cell.clone(), rows.filter(|(_, acked)| *acked > 0).collect())

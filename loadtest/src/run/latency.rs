@@ -2,6 +2,7 @@
 //! the latter the flush and the tick explain.
 
 use super::follower::Stamps;
+use super::windows::Windows;
 use crate::ledger::client_hash;
 use crate::report::Distribution;
 use crate::swarm::assignment::RoomPlan;
@@ -11,12 +12,6 @@ use hdrhistogram::Histogram;
 use shared::counting::ids::{PageId, TapId};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// How often gateways flush, by default.
-pub const FLUSH_MS: u64 = 25;
-
-/// How often aggregators tick, by default.
-pub const TICK_MS: u64 = 250;
 
 /// Waits of one kind, microseconds.
 #[derive(Debug)]
@@ -93,15 +88,6 @@ pub struct Latencies {
     pub beyond_window: Waits,
     /// Acknowledged taps of the window that nobody else was seen to see.
     pub unseen: u64,
-}
-
-/// By how much one may have to wait for a flush and for a tick, as the system is set, milliseconds.
-#[derive(Debug, Clone, Copy)]
-pub struct Windows {
-    /// Between two flushes.
-    pub flush_ms: u64,
-    /// Between two ticks.
-    pub tick_ms: u64,
 }
 
 impl Latencies {
