@@ -220,7 +220,7 @@ async fn a_generator_that_is_too_slow_says_so(target: &Target) {
 
 /// The process that this test started with this argument.
 fn child(argument: &str) -> u32 {
-    let family = run::processes::family(std::process::id());
+    let family = loadtest::process::family(std::process::id());
     let has_argument = |pid: &u32| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split('\0').nth(1) == Some(argument)

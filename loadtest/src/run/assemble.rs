@@ -8,14 +8,15 @@ use super::processes::{Watch, nearest_second};
 use super::windows::Windows;
 use crate::compare::{self, Claims, Found, Sent};
 use crate::ledger::client_hash;
+use crate::report::number::float;
 use crate::report::{CrossCheck, Distribution, RoomReport, RunReport, Second};
 use crate::scenario::Scenario;
 use crate::scenario::timeline::Times;
 use crate::swarm::assignment::RoomPlan;
 use crate::swarm::evaluate::{Evaluation, join_waits, lateness};
 use crate::swarm::harvest::{Harvest, Snapshot, TapFate};
+use crate::waits::{histogram, microseconds, milliseconds};
 use anyhow::Context;
-use hdrhistogram::Histogram;
 use shared::counting::ids::ClientHash;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -45,7 +46,7 @@ impl Findings<'_> {
     pub(super) fn report(&self) -> anyhow::Result<RunReport> {
         let until = self.played.ended;
         let from = self.times.from.min(until);
-        let window = micros(from)..micros(until);
+        let window = microseconds(from)..microseconds(until);
         let evaluation = Evaluation::new(self.harvests, self.rooms.len());
         let delivery = evaluation.total();
         let mut report = RunReport {
@@ -102,9 +103,9 @@ impl Findings<'_> {
         };
         report.join_p95_ms = at(95);
         report.joined_max_ms = at(100);
-        let mut distribution = Histogram::<u64>::new(3)?;
+        let mut distribution = histogram();
         for wait in &waits {
-            distribution.record(*wait)?;
+            distribution.saturating_record(*wait);
         }
         report
             .distributions
@@ -146,7 +147,7 @@ impl Findings<'_> {
             .iter()
             .map(|harvest| harvest.frames_received)
             .sum();
-        report.generator_us_per_frame = (frames > 0).then(|| number(cpu) / number(frames));
+        report.generator_us_per_frame = (frames > 0).then(|| float(cpu) / float(frames));
         let mut errors: BTreeMap<String, u64> = BTreeMap::new();
         for (what, count) in self.harvests.iter().flat_map(|harvest| &harvest.errors) {
             *errors.entry(what.clone()).or_default() += count;
@@ -322,9 +323,9 @@ impl Findings<'_> {
                 });
             };
         if let Some(present) = &self.played.present {
-            let joined = number(present.joined);
+            let joined = float(present.joined);
             // Hosts that count people and the browser have sockets, too; phones come and go meanwhile.
-            let others = number(
+            let others = float(
                 u64::try_from(present.people.1).unwrap_or(0) + u64::from(self.shown.is_some()),
             );
             let moving = if self.scenario.away.is_empty() {
@@ -352,7 +353,7 @@ impl Findings<'_> {
                     "generator, hosts and browser",
                     joined + others,
                     by,
-                    number(kernel),
+                    float(kernel),
                     moving + pages,
                 );
             }
@@ -364,7 +365,7 @@ impl Findings<'_> {
                     "generator and browser",
                     joined + browser,
                     by,
-                    number(present.people.0),
+                    float(present.people.0),
                     moving,
                 );
             }
@@ -377,11 +378,11 @@ impl Findings<'_> {
                 .flat_map(|phone| &phone.taps)
                 .filter(|tap| tap.attempts > 1)
                 .count();
-            let again = number(u64::try_from(again).unwrap_or(0));
+            let again = float(u64::try_from(again).unwrap_or(0));
             check(
                 "taps acknowledged",
                 "generator",
-                number(report.acked),
+                float(report.acked),
                 "gateways (uproar_gateway_acks)",
                 acks,
                 again,
@@ -390,7 +391,7 @@ impl Findings<'_> {
             let hosts = self.played.present.map_or(0, |present| present.people.1);
             let others = hosts + usize::from(self.shown.is_some());
             if others == 0 {
-                let received = number(self.settled.frames);
+                let received = float(self.settled.frames);
                 check(
                     "room-wide frames",
                     "generator",
@@ -405,15 +406,15 @@ impl Findings<'_> {
             check(
                 "taps counted",
                 "generator (acknowledged)",
-                number(report.acked),
+                float(report.acked),
                 "Redis (totals)",
-                number(totals),
-                number(report.unsettled),
+                float(totals),
+                float(report.unsettled),
             );
         }
         if let (Some(shown), Some(room)) = (&self.shown, report.rooms.first()) {
-            let sum = number(shown.values().sum());
-            let totals = number(room.totals.unwrap_or(room.acked));
+            let sum = float(shown.values().sum());
+            let totals = float(room.totals.unwrap_or(room.acked));
             check(
                 "taps of the first room",
                 "Redis (totals)",
@@ -427,7 +428,7 @@ impl Findings<'_> {
             check(
                 "taps seen by another phone",
                 "taps of the window that were not",
-                number(unseen),
+                float(unseen),
                 "must be",
                 0.0,
                 0.0,
@@ -473,20 +474,4 @@ fn as_claimed(claims: &Claims) -> Taps {
         (cell.clone(), rows.filter(|(_, acked)| *acked > 0).collect())
     });
     rows.collect()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a run are far below 2^52"
-)]
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
-fn milliseconds(microseconds: u64) -> f64 {
-    number(microseconds) / 1000.0
 }

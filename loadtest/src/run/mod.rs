@@ -17,6 +17,7 @@ pub mod circumstances;
 pub mod assemble;
 pub mod bottleneck;
 
+use crate::process;
 use crate::report::RunReport;
 use crate::scenario::{Scenario, timeline::Times};
 use crate::swarm::harvest::Snapshot;
@@ -89,7 +90,7 @@ pub async fn run(
         watch.add("generator", name, vec![pid]);
     }
     if let Some(pid) = browser.as_ref().and_then(Browser::pid) {
-        watch.add("browser", "browser".to_owned(), processes::family(pid));
+        watch.add("browser", "browser".to_owned(), process::family(pid));
     }
     let play = Play {
         scenario: scenario.clone(),
