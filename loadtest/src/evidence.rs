@@ -119,6 +119,44 @@ pub async fn owner(rig: &Rig, slot: u16, lease: &str) -> anyhow::Result<Option<S
     Ok(owner.filter(|owner| !owner.is_empty()))
 }
 
+/// Who reads the logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Makes totals of them.
+    Aggregator,
+    /// Makes rows of them.
+    Persister,
+}
+
+/// Whether these readers have committed all that the rooms' logs hold now.
+///
+/// # Errors
+/// A master does not answer.
+pub async fn have_read(
+    redis: &impl Redis,
+    shards: &Shards,
+    rooms: &[RoomCode],
+    readers: &[Reader],
+) -> anyhow::Result<bool> {
+    for shard in rooms
+        .iter()
+        .map(|room| shards.of(room))
+        .collect::<BTreeSet<_>>()
+    {
+        let end = log_end(redis, shards, shard).await?;
+        for reader in readers {
+            let key = match reader {
+                Reader::Aggregator => shards.aggregator(shard),
+                Reader::Persister => shards.persister(shard),
+            };
+            if offset(redis, shards, shard, &key).await? < end {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
 /// Whether both readers have committed all that the rooms' logs hold now.
 ///
 /// # Errors
@@ -128,19 +166,13 @@ pub async fn caught_up(
     shards: &Shards,
     rooms: &[RoomCode],
 ) -> anyhow::Result<bool> {
-    for shard in rooms
-        .iter()
-        .map(|room| shards.of(room))
-        .collect::<BTreeSet<_>>()
-    {
-        let end = log_end(redis, shards, shard).await?;
-        for reader in [shards.aggregator(shard), shards.persister(shard)] {
-            if offset(redis, shards, shard, &reader).await? < end {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
+    have_read(
+        redis,
+        shards,
+        rooms,
+        &[Reader::Aggregator, Reader::Persister],
+    )
+    .await
 }
 
 /// Rows in `taps` per client, and sums in `tap_counts`.

@@ -3,6 +3,8 @@
 //!
 //! Modules in the order in which a run uses them.
 
+pub mod process;
+pub mod waits;
 pub mod scenario;
 pub mod stack;
 pub mod api;

@@ -43,6 +43,13 @@ unsettled_max = 0
 ack_p99_ms_max = 700
 "#;
 
+/// When a stall begins: the window is open, and a second later it still is.
+const MIDDLE: Duration = Duration::from_secs(5);
+/// An eighth of the window, and more than what the threshold on acknowledgements allows.
+const STALL: Duration = Duration::from_secs(1);
+/// Until four seconds past the window, by when all else has settled.
+const PERSISTER_LATE: Duration = Duration::from_secs(9);
+
 fn options(placement: Placement) -> RunOptions {
     RunOptions {
         scenario: Scenario::from_toml("trust", SCENARIO).unwrap(),
@@ -129,8 +136,17 @@ async fn one_frame_in_ten_thousand_is_missed(target: &Target) {
         postgres: Some(stack.rig.postgres_url()),
         client_hash_key: Some(stack.rig.client_hash_key().to_owned()),
         operations: Vec::new(),
+        windows: target.windows(),
     };
-    let report = play(&Target::elsewhere(behind).unwrap(), Placement::Here).await;
+    let behind = Target::elsewhere(behind).unwrap();
+    // The persister comes later than the last answer: it is waited for, also where only its Redis and Postgres are known.
+    let persister = stack.services().persisters[0].pid();
+    let (report, ()) = tokio::join!(
+        play(&behind, Placement::Here),
+        stall(async || persister, PERSISTER_LATE)
+    );
+    assert_eq!((report.lost, report.doubled), (Some(0), Some(0)));
+    assert_eq!(report.taps, Some(report.acked));
     assert!(
         lossy.dropped() > 0,
         "nothing was left out: the test shows nothing"
@@ -155,12 +171,11 @@ async fn a_server_that_answers_late_is_noticed(target: &Target) {
     let Target::Rig(stack) = target else {
         panic!("the tests have a rig");
     };
-    let (report, ()) = tokio::join!(play(target, Placement::Here), async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        stack.services().gateways[0].stall();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        stack.services().gateways[0].resume();
-    });
+    let gateway = stack.services().gateways[0].pid();
+    let (report, ()) = tokio::join!(
+        play(target, Placement::Here),
+        stall(async || gateway, STALL)
+    );
     // An eighth of the taps fell due while it stood still; the first of them waited for all of the second.
     assert!(
         report.ack_p99_ms.unwrap() > 700.0,
@@ -180,13 +195,10 @@ async fn a_server_that_answers_late_is_noticed(target: &Target) {
 /// The generator stands still for a second: its taps are late, which it must say, and their waits count from when they
 /// were due, so that it does not make the server look fast.
 async fn a_generator_that_is_too_slow_says_so(target: &Target) {
-    let (report, ()) = tokio::join!(play(target, Placement::Processes(1)), async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        let generator = child("agent");
-        signal(generator, nix::sys::signal::Signal::SIGSTOP);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        signal(generator, nix::sys::signal::Signal::SIGCONT);
-    });
+    let (report, ()) = tokio::join!(
+        play(target, Placement::Processes(1)),
+        stall(async || child("agent"), STALL)
+    );
     assert_eq!(
         report.exit_code(),
         98,
@@ -208,7 +220,7 @@ async fn a_generator_that_is_too_slow_says_so(target: &Target) {
 
 /// The process that this test started with this argument.
 fn child(argument: &str) -> u32 {
-    let family = run::processes::family(std::process::id());
+    let family = loadtest::process::family(std::process::id());
     let has_argument = |pid: &u32| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split('\0').nth(1) == Some(argument)
@@ -216,7 +228,11 @@ fn child(argument: &str) -> u32 {
     family.into_iter().find(has_argument).unwrap()
 }
 
-fn signal(pid: u32, signal: nix::sys::signal::Signal) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    nix::sys::signal::kill(pid, signal).unwrap();
+/// In the middle of the window a process, asked for only then, stands still for a while.
+async fn stall(process: impl AsyncFn() -> u32, length: Duration) {
+    tokio::time::sleep(MIDDLE).await;
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(process().await).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    tokio::time::sleep(length).await;
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).unwrap();
 }

@@ -181,6 +181,9 @@ pub(crate) async fn start_alone(
     let directory = folder.join(format!("redis-alone-{}", address.port()));
     std::fs::create_dir(&directory)?;
     let mut text = format!("bind 127.0.0.1\nport {}\nsave \"\"\n", address.port());
+    // Where `lines` make a cluster of it: by itself it would take the port ten thousand above its own, which may be one
+    // that the kernel gave to an outgoing connection.
+    writeln!(text, "cluster-port {}", free_address()?.port())?;
     writeln!(text, "dir {}", directory.display())?;
     for (name, value) in lines {
         writeln!(text, "{name} {value}")?;

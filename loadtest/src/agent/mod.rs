@@ -6,7 +6,7 @@ mod serve;
 mod remote;
 
 pub use remote::Remote;
-pub use serve::{Agent, LOCAL};
+pub use serve::{Agent, LOCAL, key_or_local};
 
 /// What travels between coordinator and agent changes with the program: both must be of one version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -11,6 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 /// The key among processes of one machine when none was given: the agent then listens on loopback only.
 pub const LOCAL: &str = "local";
 
+/// The key that agents and coordinators use when this one was given, or none, or an empty one.
+pub fn key_or_local(given: Option<String>) -> String {
+    let given = given.filter(|key| !key.is_empty());
+    given.unwrap_or_else(|| LOCAL.to_owned())
+}
+
 /// An agent that is ready for coordinators.
 #[derive(Debug)]
 pub struct Agent {
@@ -26,7 +32,7 @@ impl Agent {
     /// # Errors
     /// The port cannot be had, or the address needs a key.
     pub async fn bind(address: SocketAddr, key: Option<String>) -> anyhow::Result<Agent> {
-        if key.is_none() && !address.ip().is_loopback() {
+        if key.as_deref().is_none_or(str::is_empty) && !address.ip().is_loopback() {
             bail!(
                 "an agent on {address} would send load wherever anybody tells it to: set UPROAR_AGENT_KEY to a secret, \
                  here and for `run`, or listen on 127.0.0.1"
@@ -37,7 +43,7 @@ impl Agent {
             .with_context(|| format!("cannot listen on {address}: choose another --listen"))?;
         Ok(Agent {
             listener,
-            key: key.unwrap_or_else(|| LOCAL.to_owned()),
+            key: key_or_local(key),
             epoch: Instant::now(),
         })
     }

@@ -1,8 +1,8 @@
 //! How the live rooms fared: waits of their taps for an acknowledgement, by what was going on when they were due.
 
 use crate::crowd::Seen;
-use crate::giant_room::board::{histogram, microseconds, milliseconds};
 use crate::ledger::{Fate, Sheet, client_hash};
+use crate::waits::{histogram, microseconds, quantile_ms};
 use crate::{compare, evidence};
 use hdrhistogram::Histogram;
 use rig::Rig;
@@ -26,7 +26,7 @@ pub(crate) fn ack_p99_ms(sheets: &[Sheet], spans: &Spans) -> (f64, u64) {
             waits.saturating_record(microseconds(after));
         }
     }
-    (milliseconds(&waits, 0.99), waits.len())
+    (quantile_ms(&waits, 0.99), waits.len())
 }
 
 /// Compares what the phones know with what is stored, counted and shown.

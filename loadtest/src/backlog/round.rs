@@ -4,7 +4,7 @@ use super::bare_copy::{self, Numbers};
 use super::plan::{Entry, Row};
 use super::scene::Scene;
 use super::{Options, live::Spans};
-use crate::giant_room::usage::{Cpu, Machine};
+use crate::process::cpu::{Cpu, Machine};
 use anyhow::Context;
 use serde::Serialize;
 use shared::counting::codec::BATCH_FIELD;
@@ -195,9 +195,7 @@ impl Scene {
         let server = self.rig.postgres.pid()?;
         let nodes = self.redis_pids()?;
         let redis = || -> anyhow::Result<Duration> {
-            let cpu = nodes
-                .iter()
-                .map(|pid| Ok(Cpu::of(*pid)?.since(&Cpu::default())));
+            let cpu = nodes.iter().map(|pid| Ok(Cpu::of(*pid)?.total()));
             cpu.sum()
         };
         let commits = self.stored(ends).await?.commits;
@@ -226,9 +224,7 @@ impl Scene {
         times.catching_up.push((began, Instant::now()));
         round.catch_up_seconds = took.as_secs_f64();
         round.first_commit_seconds = first.unwrap_or(took).as_secs_f64();
-        round.persister_cpu_seconds = Cpu::of(persister.pid())?
-            .since(&Cpu::default())
-            .as_secs_f64();
+        round.persister_cpu_seconds = Cpu::of(persister.pid())?.total().as_secs_f64();
         round.postgres_cpu_seconds = Cpu::of_family(server)?.since(&postgres).as_secs_f64();
         round.redis_cpu_seconds = (redis()? - redis_before).as_secs_f64();
         round.machine_busy = Machine::now()?.busy_since(&machine);

@@ -2,10 +2,11 @@
 
 use super::plan::Part;
 use super::{Options, bare_copy::Numbers};
+use crate::api;
 use crate::crowd::{Crowd, Seen};
+use crate::evidence::{self, Reader};
 use crate::giant_room::people;
 use crate::smoke::wait_for;
-use crate::{api, evidence};
 use anyhow::Context;
 use redis::aio::MultiplexedConnection;
 use rig::{Rig, Service};
@@ -232,20 +233,12 @@ impl Scene {
     /// Waits until the aggregator has folded what these rooms' logs hold.
     pub(crate) async fn wait_until_folded(&self) -> anyhow::Result<()> {
         let (rig, shards) = (&self.rig, &self.shards);
+        let folded =
+            async || evidence::have_read(rig, shards, &self.rooms, &[Reader::Aggregator]).await;
         wait_for(
             Duration::from_secs(120),
             "the aggregator has folded it",
-            async || {
-                for room in &self.rooms {
-                    let shard = shards.of(room);
-                    let end = evidence::log_end(rig, shards, shard).await?;
-                    let reader = shards.aggregator(shard);
-                    if evidence::offset(rig, shards, shard, &reader).await? < end {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            },
+            folded,
         )
         .await
     }

@@ -36,8 +36,7 @@ pub struct Arguments {
 /// # Errors
 /// It cannot listen.
 pub async fn run(arguments: Arguments) -> anyhow::Result<u8> {
-    let key = arguments.key.filter(|key| !key.is_empty());
-    let agent = Agent::bind(arguments.listen, key).await?;
+    let agent = Agent::bind(arguments.listen, arguments.key).await?;
     // For whoever started it: the port may have been chosen by the system.
     println!("{}", json!({ "listen": agent.address()?.to_string() }));
     let ended = async {

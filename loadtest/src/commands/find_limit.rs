@@ -5,6 +5,7 @@ use super::{Interrupt, WrongUse, interrupted};
 use crate::report::RunReport;
 use crate::report::output::{self, OutputFile};
 use crate::run::progress::Progress;
+use crate::run::target::Target;
 use crate::run::{self, RunOptions, bottleneck};
 use crate::scenario::Scenario;
 use serde::Serialize;
@@ -137,6 +138,7 @@ async fn climb(
     let mut load = arguments.first();
     // One system for all steps, with new rooms for each: what it keeps of the last step is a part of real life.
     let target = target(&plan(load)?, &arguments.common, &progress).await?;
+    measurable(first, &target)?;
     let what = match arguments.raise {
         Raise::Phones => "phones",
         Raise::Taps => "taps a second",
@@ -160,6 +162,23 @@ async fn climb(
             break;
         }
         load = arguments.after(load);
+    }
+    Ok(())
+}
+
+/// No step would hold if one of its thresholds is on what nobody can measure there, and that is no limit.
+fn measurable(scenario: &Scenario, target: &Target) -> anyhow::Result<()> {
+    let mut nothing = RunReport::default();
+    nothing.judge(&scenario.thresholds);
+    let out_of_reach = target.out_of_reach();
+    for bound in nothing.bounds {
+        if let Some(remedy) = out_of_reach.get(&bound.figure) {
+            let figure = bound.figure;
+            let said = format!(
+                "the scenario has a threshold on {figure}, which cannot be measured there: {remedy}"
+            );
+            return Err(WrongUse::new(&said).into());
+        }
     }
     Ok(())
 }

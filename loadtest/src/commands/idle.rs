@@ -2,9 +2,9 @@
 
 use crate::api;
 use crate::crowd::Crowd;
+use crate::process::memory;
 use crate::smoke::wait_for;
 use crate::stack::{Stack, StackOptions};
-use anyhow::Context;
 use serde_json::json;
 use shared::room::RoomCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,9 +88,5 @@ async fn join(crowd: &mut Crowd, room: &RoomCode, phones: usize) -> anyhow::Resu
 /// What a process holds in memory, once head counts and first ticks have been and gone.
 async fn resident_bytes(process: u32) -> anyhow::Result<u64> {
     sleep(Duration::from_secs(3)).await;
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kilobytes: u64 = kilobytes.context("no VmRSS in /proc")?.trim().parse()?;
-    Ok(kilobytes * 1024)
+    memory::resident_bytes(process)
 }

@@ -1,12 +1,13 @@
 //! `uproar-loadtest run`: plays a scenario and says what held.
 
 use super::{Interrupt, WrongUse, interrupted};
-use crate::agent::LOCAL;
+use crate::agent;
 use crate::report::output::{self, OutputFile};
 use crate::report::{RunReport, html, table};
 use crate::run::generators::Placement;
 use crate::run::progress::Progress;
 use crate::run::target::{Elsewhere, Target};
+use crate::run::windows::Windows;
 use crate::run::{self, RunOptions, browser};
 use crate::scenario::Scenario;
 use std::net::SocketAddr;
@@ -22,9 +23,9 @@ Examples:
 
 Scenarios: hall, conference, channels-of-100, join-storm, wifi-drop, slow-phones, or a TOML file.
 
-Exit code: 0 all thresholds held; 99 one was crossed; 98 the generator was the bottleneck, so nothing
-can be believed; 2 wrong use; 1 something did not work. Ctrl-C ends the run early, with a report of
-what was measured so far.
+Exit code: 0 all thresholds held; 99 one was crossed, or could not be measured, and then the report says
+what to give; 98 the generator was the bottleneck, so nothing can be believed; 2 wrong use; 1 something
+did not work. Ctrl-C ends the run early, with a report of what was measured so far.
 
 Secrets come from the environment: UPROAR_ADMIN_KEY makes rooms on --target, UPROAR_CLIENT_HASH_KEY
 lets rows be compared by client, UPROAR_POSTGRES_URL is the database behind --target, and
@@ -90,6 +91,12 @@ pub struct Common {
     /// Operations ports behind --target, such as gateway=10.0.0.5:9090; can be given again
     #[arg(long, value_name = "KIND=HOST:PORT", value_parser = kind_and_address, requires = "target")]
     operations: Vec<(String, SocketAddr)>,
+    /// How gateways behind --target are set: so much of a wait is meant to be
+    #[arg(long, value_name = "MS", default_value_t = Windows::default().flush_ms, requires = "target")]
+    flush_interval_ms: u64,
+    /// How aggregators behind --target are set: so much of a wait is meant to be
+    #[arg(long, value_name = "MS", default_value_t = Windows::default().tick_ms, requires = "target")]
+    tick_interval_ms: u64,
 }
 
 fn kind_and_address(text: &str) -> Result<(String, SocketAddr), String> {
@@ -171,11 +178,8 @@ pub(super) fn options(scenario: Scenario, common: &Common) -> anyhow::Result<Run
         Some(count) => Placement::Processes(usize::from(count)),
         None if common.agents.is_empty() => Placement::Here,
         None => {
-            let key = std::env::var("UPROAR_AGENT_KEY").ok();
-            Placement::Agents(
-                common.agents.clone(),
-                key.or_else(|| Some(LOCAL.to_owned())),
-            )
+            let key = agent::key_or_local(std::env::var("UPROAR_AGENT_KEY").ok());
+            Placement::Agents(common.agents.clone(), key)
         }
     };
     Ok(RunOptions {
@@ -215,9 +219,13 @@ pub(super) async fn target(
         postgres: secret("UPROAR_POSTGRES_URL"),
         client_hash_key: secret("UPROAR_CLIENT_HASH_KEY"),
         operations: common.operations.clone(),
+        windows: Windows {
+            flush_ms: common.flush_interval_ms,
+            tick_ms: common.tick_interval_ms,
+        },
     };
-    if elsewhere.redis.is_empty() {
-        progress.say("without --redis: nobody can tell whether taps were lost or doubled, nor when they were shown");
+    for (figure, remedy) in elsewhere.out_of_reach() {
+        progress.say(&format!("{figure} will not be measured: {remedy}"));
     }
     Ok(Target::elsewhere(elsewhere).map_err(WrongUse::from)?)
 }

@@ -57,7 +57,7 @@ impl Bare {
         Ok(bare)
     }
 
-    pub(super) fn process(&self) -> anyhow::Result<Measured> {
+    pub(super) fn process(&self) -> Measured {
         Measured::new(self.child.id())
     }
 

@@ -55,7 +55,7 @@ impl Bench {
         }
         let cores = Cores::choose()?;
         // All that is started from here on inherits it.
-        Measured::new(std::process::id())?.pin(&cores.others)?;
+        Measured::new(std::process::id()).pin(&cores.others)?;
         eprintln!("starting a Redis Cluster of six nodes and an aggregator");
         let options = Options {
             postgres: false,
@@ -91,7 +91,7 @@ impl Bench {
         ];
         environment.extend_from_slice(settings);
         let service = self.rig.service("gateway", &environment)?;
-        let process = Measured::new(service.pid())?;
+        let process = Measured::new(service.pid());
         let room = self.runtime.block_on(async {
             service.wait_ready().await?;
             let entry = |(key, emoji)| json!({ "key": key, "emoji": emoji, "label": key });

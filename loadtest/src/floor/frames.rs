@@ -29,7 +29,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<(Gateway, Phones)> {
     let tappers = all.start..all.start + TAPPERS;
     tap_before(&mut phones, tappers.clone())?;
     let mut bare = Bare::start()?;
-    bare.process()?.pin(&[bench.cores.measured])?;
+    bare.process().pin(&[bench.cores.measured])?;
     let sockets = bare.connect(&mut phones, count)?;
     note_background(bench, &gateway, &mut phones)?;
 
@@ -50,7 +50,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<(Gateway, Phones)> {
         };
         let mut of_floor = |phones: &mut Phones| {
             bare.send(&text)?;
-            let used = window(phones, bare.process()?, frames);
+            let used = window(phones, bare.process(), frames);
             bare.rest()?;
             phones.until_quiet(QUIET)?;
             used

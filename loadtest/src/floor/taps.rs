@@ -23,7 +23,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<()> {
     let mut phones = bench.phones()?;
     let all = phones.connect(&gateway.room(), count, None)?;
     let mut bare = Bare::start()?;
-    bare.process()?.pin(&[bench.cores.measured])?;
+    bare.process().pin(&[bench.cores.measured])?;
     let sockets = bare.connect(&mut phones, count)?;
     // Not counted: buffers grow to their size.
     of_gateway(&gateway, &mut phones, all.clone())?;
@@ -96,7 +96,7 @@ fn drain(gateway: &Gateway, phones: &mut Phones, all: Range<usize>) -> anyhow::R
 /// CPU time of the bare server for each tap.
 fn of_floor(bare: &mut Bare, phones: &mut Phones, sockets: Range<usize>) -> anyhow::Result<f64> {
     let count = sockets.len() as u64;
-    let process = bare.process()?;
+    let process = bare.process();
     bare.taps()?;
     process.stop()?;
     let queued = phones.tap(sockets);

@@ -1,8 +1,9 @@
 //! What a run takes place on: a Redis Cluster, one aggregator on one core, a room, and what its shard remembers.
 
 use super::watch::Watch;
-use super::{Options, past, people, usage};
+use super::{Options, past, people};
 use crate::evidence;
+use crate::process::{cores, memory};
 use crate::smoke::wait_for;
 use anyhow::Context;
 use redis::Value;
@@ -74,7 +75,7 @@ impl Arena {
         progress("starting the aggregator on one core");
         let aggregator = rig.service("aggregator", &[("TOKIO_WORKER_THREADS", "1")])?;
         aggregator.wait_ready().await?;
-        usage::pin(aggregator.pid(), options.core)?;
+        cores::pin(aggregator.pid(), &[options.core])?;
         let persister = match options.persister {
             true => Some(rig.service("persister", &[])?),
             false => None,
@@ -110,11 +111,11 @@ impl Arena {
 pub(crate) fn check_space(taps: u64) -> anyhow::Result<()> {
     let log = taps.saturating_mul(BYTES_PER_TAP);
     let needs = [
-        ("memory", log * 3, usage::memory_available_bytes()?),
+        ("memory", log * 3, memory::available_bytes()?),
         (
             "disk space for temporary files",
             log * 4,
-            usage::temporary_space_bytes()?,
+            memory::temporary_space_bytes()?,
         ),
     ];
     for (what, needed, free) in needs {

@@ -1,5 +1,6 @@
 //! What all virtual gateways do, counted while they do it.
 
+use crate::waits::{histogram, microseconds, quantile_ms};
 use hdrhistogram::Histogram;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -86,27 +87,12 @@ impl Board {
     pub fn waits_ms(&self, quantile: f64) -> (f64, f64) {
         let waits = self.waits();
         (
-            milliseconds(&waits.late, quantile),
-            milliseconds(&waits.append, quantile),
+            quantile_ms(&waits.late, quantile),
+            quantile_ms(&waits.append, quantile),
         )
     }
 
     fn waits(&self) -> MutexGuard<'_, Waits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Microseconds, three digits, up to ten minutes.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 600_000_000, 3)
-        .expect("these bounds and digits are within what a histogram takes")
-}
-
-pub(crate) fn microseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// A quantile of microseconds, in milliseconds; zero of nothing.
-pub(crate) fn milliseconds(waits: &Histogram<u64>, quantile: f64) -> f64 {
-    waits.value_at_quantile(quantile) as f64 / 1_000.0
 }

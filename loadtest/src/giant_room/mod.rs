@@ -13,19 +13,18 @@ mod producer;
 pub mod fleet;
 mod watch;
 mod rhythm;
-pub mod usage;
 mod arena;
 pub mod report;
 mod stage;
 mod verdict;
 
+use crate::process::cpu::Cpu;
 use crate::run::circumstances;
 use arena::Arena;
 use fleet::Load;
 use report::{Report, Stage};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use usage::Cpu;
 use verdict::{Verdict, gave_out};
 
 /// Before each measured window.

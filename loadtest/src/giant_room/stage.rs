@@ -6,10 +6,10 @@ use super::fleet::{Fleet, Load, THREADS};
 use super::people;
 use super::report::Stage;
 use super::rhythm::{Acknowledged, Rhythm};
-use super::usage::{Cpu, Machine, cpu_of_own_threads};
 use crate::compare::Cell;
 use crate::evidence;
-use crate::run::processes::resident_bytes;
+use crate::process::cpu::{Cpu, Machine};
+use crate::process::memory::resident_bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -57,8 +57,8 @@ impl Readings {
             master: Cpu::of(arena.master)?,
             replicas: replicas.collect::<anyhow::Result<_>>()?,
             persister: persister.transpose()?,
-            generator: cpu_of_own_threads(THREADS)?,
-            master_memory: resident_bytes(arena.master),
+            generator: Cpu::of_own_threads(THREADS)?,
+            master_memory: resident_bytes(arena.master)?,
             machine: Machine::now()?,
         })
     }
@@ -102,7 +102,7 @@ impl Stage {
         let ticks = arena.watch.ticks_since(from.at);
         let mut stage = Stage::of(&from, &until);
         stage.planned_taps_per_second = load.taps_per_second;
-        stage.aggregator_memory_bytes = resident_bytes(arena.aggregator.pid());
+        stage.aggregator_memory_bytes = resident_bytes(arena.aggregator.pid())?;
         stage.note_rhythm(Rhythm::of(&ticks, &acknowledged));
         (stage.generator_late_p99_ms, stage.append_p99_ms) = fleet.board.waits_ms(0.99);
         stage.append_p50_ms = fleet.board.waits_ms(0.5).1;

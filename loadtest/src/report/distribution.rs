@@ -1,6 +1,8 @@
 //! From waits to what a report keeps of them: percentiles, and buckets fine enough to draw and to compare.
 
-use super::{Distribution, number::float};
+use super::Distribution;
+use super::number::float;
+use crate::waits::{milliseconds, quantile_ms};
 use hdrhistogram::Histogram;
 
 /// Buckets per doubling: each bound is 4.4 % above the one before, finer than two runs ever agree, and a run from a
@@ -17,7 +19,7 @@ impl Distribution {
         }
         let mut buckets: Vec<(f64, u64)> = Vec::new();
         for recorded in waits_us.iter_recorded() {
-            let bound = bound_above(float(recorded.value_iterated_to()) / 1000.0);
+            let bound = bound_above(milliseconds(recorded.value_iterated_to()));
             let count = recorded.count_since_last_iteration();
             match buckets.last_mut() {
                 #[expect(clippy::float_cmp, reason = "the same bound is the same computation")]
@@ -25,7 +27,7 @@ impl Distribution {
                 _ => buckets.push((bound, count)),
             }
         }
-        let at = |percent: f64| float(waits_us.value_at_quantile(percent / 100.0)) / 1000.0;
+        let at = |percent: f64| quantile_ms(waits_us, percent / 100.0);
         Some(Distribution {
             name: name.to_owned(),
             count: waits_us.len(),

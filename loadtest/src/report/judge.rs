@@ -18,7 +18,7 @@ pub const GENERATOR_LATE_P99_MS_MAX: f64 = 50.0;
 pub enum Verdict {
     /// All held.
     Held,
-    /// At least one threshold or cross-check did not.
+    /// At least one threshold or cross-check did not, or could not be measured.
     Crossed,
     /// Nobody knows: the generator was the bottleneck.
     GeneratorBound,
@@ -58,6 +58,12 @@ impl RunReport {
         self.verdict().exit_code()
     }
 
+    /// How many thresholds count as crossed since nobody knows.
+    pub fn unmeasured(&self) -> usize {
+        let bounds = self.bounds.iter();
+        bounds.filter(|bound| bound.measured.is_none()).count()
+    }
+
     /// The verdict in a sentence, for tables and pages.
     pub fn headline(&self) -> String {
         let early = if self.interrupted {
@@ -66,11 +72,23 @@ impl RunReport {
             ""
         };
         let asked = self.bounds.len();
-        let crossed = self.crossed.len();
+        let unknown = self.unmeasured();
+        let crossed = self.crossed.len() - unknown;
         let said = match self.verdict() {
             Verdict::Held if asked == 0 => "Passed: no threshold was asked.".to_owned(),
             Verdict::Held => format!("Passed: {} held.", count(asked, "threshold")),
-            Verdict::Crossed => format!("Not passed: {} did not hold.", count(crossed, "check")),
+            Verdict::Crossed if unknown == 0 => {
+                format!("Not passed: {} did not hold.", count(crossed, "check"))
+            }
+            Verdict::Crossed if crossed == 0 => format!(
+                "Not passed: {} could not be measured.",
+                count(unknown, "threshold")
+            ),
+            Verdict::Crossed => format!(
+                "Not passed: {} did not hold, and {} could not be measured.",
+                count(crossed, "check"),
+                count(unknown, "threshold")
+            ),
             Verdict::GeneratorBound if crossed == 0 => {
                 "Not to be believed: the generator was the bottleneck.".to_owned()
             }
@@ -187,8 +205,11 @@ fn sentence(report: &RunReport, crossed: &Bound) -> String {
         } else {
             "at most"
         };
+        let remedy = report.out_of_reach.get(figure);
+        let remedy = remedy.map(|remedy| format!(": {remedy}"));
         return format!(
-            "{figure} could not be measured, so nobody knows whether it is {side} {bound}{unit}"
+            "{figure} could not be measured, so nobody knows whether it is {side} {bound}{unit}{}",
+            remedy.unwrap_or_default()
         );
     };
     if figure == "delivered" {

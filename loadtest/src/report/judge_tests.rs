@@ -178,7 +178,29 @@ fn what_could_not_be_measured_does_not_pass() {
         let said = format!("{figure} could not be measured, so nobody knows whether it is at ");
         assert!(report.crossed[0].starts_with(&said), "{:?}", report.crossed);
         assert_eq!(report.exit_code(), 99);
+        assert_eq!(
+            report.headline(),
+            "Not passed: 1 threshold could not be measured."
+        );
     }
+}
+
+#[test]
+fn what_is_out_of_reach_says_what_to_give() {
+    let report = judged(|report| {
+        report.lost = None;
+        report.unsettled = 7;
+        let remedy = ("lost".to_owned(), "give --redis".to_owned());
+        report.out_of_reach = [remedy].into();
+    });
+    assert_eq!(
+        report.crossed[0],
+        "lost could not be measured, so nobody knows whether it is at most 0: give --redis"
+    );
+    assert_eq!(
+        report.headline(),
+        "Not passed: 1 check did not hold, and 1 threshold could not be measured."
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod output;
 mod sample;
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A run, or as much of it as there was before it was interrupted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,8 @@ pub struct RunReport {
 
     /// What was asked of the run, and whether it held; filled by [`judge`].
     pub bounds: Vec<Bound>,
+    /// Figures that could not be measured where the run went, and what to give so that they can be.
+    pub out_of_reach: BTreeMap<String, String>,
     /// Room by room.
     pub rooms: Vec<RoomReport>,
     /// The same figure from several sides: the generator's, the servers', the kernel's, the browser's.

@@ -1,20 +1,23 @@
 //! Puts together what phones, servers, kernel and browser counted.
 
-use super::counters::Counters;
+use super::Played;
+use super::counters::{Counters, Counts};
 use super::follower::Stamps;
-use super::latency::{FLUSH_MS, Latencies, TICK_MS, Windows};
+use super::latency::Latencies;
 use super::processes::{Watch, nearest_second};
-use super::{Counts, Played};
+use super::windows::Windows;
 use crate::compare::{self, Claims, Found, Sent};
 use crate::ledger::client_hash;
+use crate::report::number::float;
 use crate::report::{CrossCheck, Distribution, RoomReport, RunReport, Second};
 use crate::scenario::Scenario;
 use crate::scenario::timeline::Times;
 use crate::swarm::assignment::RoomPlan;
 use crate::swarm::evaluate::{Evaluation, join_waits, lateness};
 use crate::swarm::harvest::{Harvest, Snapshot, TapFate};
+use crate::waits::{histogram, microseconds, milliseconds};
 use anyhow::Context;
-use hdrhistogram::Histogram;
+use shared::counting::ids::ClientHash;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -35,6 +38,7 @@ pub(super) struct Findings<'a> {
     pub(super) counts: Option<Counts>,
     pub(super) shown: Option<BTreeMap<String, u64>>,
     pub(super) client_hash_key: Option<String>,
+    pub(super) windows: Windows,
 }
 
 impl Findings<'_> {
@@ -42,7 +46,7 @@ impl Findings<'_> {
     pub(super) fn report(&self) -> anyhow::Result<RunReport> {
         let until = self.played.ended;
         let from = self.times.from.min(until);
-        let window = micros(from)..micros(until);
+        let window = microseconds(from)..microseconds(until);
         let evaluation = Evaluation::new(self.harvests, self.rooms.len());
         let delivery = evaluation.total();
         let mut report = RunReport {
@@ -99,9 +103,9 @@ impl Findings<'_> {
         };
         report.join_p95_ms = at(95);
         report.joined_max_ms = at(100);
-        let mut distribution = Histogram::<u64>::new(3)?;
+        let mut distribution = histogram();
         for wait in &waits {
-            distribution.record(*wait)?;
+            distribution.saturating_record(*wait);
         }
         report
             .distributions
@@ -143,7 +147,7 @@ impl Findings<'_> {
             .iter()
             .map(|harvest| harvest.frames_received)
             .sum();
-        report.generator_us_per_frame = (frames > 0).then(|| number(cpu) / number(frames));
+        report.generator_us_per_frame = (frames > 0).then(|| float(cpu) / float(frames));
         let mut errors: BTreeMap<String, u64> = BTreeMap::new();
         for (what, count) in self.harvests.iter().flat_map(|harvest| &harvest.errors) {
             *errors.entry(what.clone()).or_default() += count;
@@ -170,16 +174,12 @@ impl Findings<'_> {
 
     fn latencies(&self, evaluation: &Evaluation, window: &Range<u64>) -> Latencies {
         let stamps = self.stamps.as_ref().zip(self.client_hash_key.as_deref());
-        let windows = Windows {
-            flush_ms: FLUSH_MS,
-            tick_ms: TICK_MS,
-        };
         Latencies::of(
             self.harvests,
             self.rooms,
             evaluation,
             stamps,
-            windows,
+            self.windows,
             window,
         )
     }
@@ -243,7 +243,10 @@ impl Findings<'_> {
         // Without Postgres its side of the comparison is taken to agree, and its figures stay unknown.
         let claims = self.claims()?;
         let (taps, tap_counts) = match &counts.rows {
-            Some(rows) => rows.clone(),
+            Some((taps, tap_counts)) if self.client_hash_key.is_some() => {
+                (taps.clone(), tap_counts.clone())
+            }
+            Some((taps, tap_counts)) => (of_everybody(taps), tap_counts.clone()),
             None => (as_claimed(&claims), totals.clone()),
         };
         let found = Found {
@@ -267,12 +270,12 @@ impl Findings<'_> {
     }
 
     fn claims(&self) -> anyhow::Result<Claims> {
-        let key = self.client_hash_key.as_deref().unwrap_or_default();
+        let key = self.client_hash_key.as_deref();
         let mut claims = Claims::new();
         for phone in self.phones() {
             let room = self.rooms.get(usize::try_from(phone.room)?);
             let room = room.context("a phone was in a room that is not there")?;
-            let client = client_hash(key, &phone.client);
+            let client = key.map_or(EVERYBODY, |key| client_hash(key, &phone.client));
             for tap in &phone.taps {
                 let reaction = room.keys.get(usize::from(tap.key));
                 let reaction = reaction.context("a tap names a reaction that is not there")?;
@@ -320,9 +323,9 @@ impl Findings<'_> {
                 });
             };
         if let Some(present) = &self.played.present {
-            let joined = number(present.joined);
+            let joined = float(present.joined);
             // Hosts that count people and the browser have sockets, too; phones come and go meanwhile.
-            let others = number(
+            let others = float(
                 u64::try_from(present.people.1).unwrap_or(0) + u64::from(self.shown.is_some()),
             );
             let moving = if self.scenario.away.is_empty() {
@@ -350,7 +353,7 @@ impl Findings<'_> {
                     "generator, hosts and browser",
                     joined + others,
                     by,
-                    number(kernel),
+                    float(kernel),
                     moving + pages,
                 );
             }
@@ -362,7 +365,7 @@ impl Findings<'_> {
                     "generator and browser",
                     joined + browser,
                     by,
-                    number(present.people.0),
+                    float(present.people.0),
                     moving,
                 );
             }
@@ -375,11 +378,11 @@ impl Findings<'_> {
                 .flat_map(|phone| &phone.taps)
                 .filter(|tap| tap.attempts > 1)
                 .count();
-            let again = number(u64::try_from(again).unwrap_or(0));
+            let again = float(u64::try_from(again).unwrap_or(0));
             check(
                 "taps acknowledged",
                 "generator",
-                number(report.acked),
+                float(report.acked),
                 "gateways (uproar_gateway_acks)",
                 acks,
                 again,
@@ -388,7 +391,7 @@ impl Findings<'_> {
             let hosts = self.played.present.map_or(0, |present| present.people.1);
             let others = hosts + usize::from(self.shown.is_some());
             if others == 0 {
-                let received = number(self.settled.frames);
+                let received = float(self.settled.frames);
                 check(
                     "room-wide frames",
                     "generator",
@@ -403,15 +406,15 @@ impl Findings<'_> {
             check(
                 "taps counted",
                 "generator (acknowledged)",
-                number(report.acked),
+                float(report.acked),
                 "Redis (totals)",
-                number(totals),
-                number(report.unsettled),
+                float(totals),
+                float(report.unsettled),
             );
         }
         if let (Some(shown), Some(room)) = (&self.shown, report.rooms.first()) {
-            let sum = number(shown.values().sum());
-            let totals = number(room.totals.unwrap_or(room.acked));
+            let sum = float(shown.values().sum());
+            let totals = float(room.totals.unwrap_or(room.acked));
             check(
                 "taps of the first room",
                 "Redis (totals)",
@@ -425,7 +428,7 @@ impl Findings<'_> {
             check(
                 "taps seen by another phone",
                 "taps of the window that were not",
-                number(unseen),
+                float(unseen),
                 "must be",
                 0.0,
                 0.0,
@@ -446,29 +449,29 @@ impl Findings<'_> {
     }
 }
 
+/// Rows by client.
+type Taps = BTreeMap<compare::Cell, BTreeMap<ClientHash, u64>>;
+
+/// Stands for all clients where nobody knows under which hash their rows are: then a room's rows are compared together.
+const EVERYBODY: ClientHash = ClientHash(0);
+
+fn of_everybody(taps: &Taps) -> Taps {
+    let rooms = taps.iter();
+    rooms
+        .map(|(cell, rows)| {
+            (
+                cell.clone(),
+                BTreeMap::from([(EVERYBODY, rows.values().sum())]),
+            )
+        })
+        .collect()
+}
+
 /// Rows that would be right.
-fn as_claimed(
-    claims: &Claims,
-) -> BTreeMap<compare::Cell, BTreeMap<shared::counting::ids::ClientHash, u64>> {
+fn as_claimed(claims: &Claims) -> Taps {
     let rows = claims.iter().map(|(cell, clients)| {
         let rows = clients.iter().map(|(client, sent)| (*client, sent.acked));
         (cell.clone(), rows.filter(|(_, acked)| *acked > 0).collect())
     });
     rows.collect()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a run are far below 2^52"
-)]
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
-fn milliseconds(microseconds: u64) -> f64 {
-    number(microseconds) / 1000.0
 }

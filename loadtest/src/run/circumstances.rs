@@ -19,7 +19,13 @@ const SETTINGS: [&str; 5] = [
 pub async fn of(options: &RunOptions, target: &Target) -> Circumstances {
     let own = match target {
         Target::Rig(stack) => settings(stack.settings()),
-        Target::Elsewhere(..) => Vec::new(),
+        // What was said of it, or assumed.
+        Target::Elsewhere(elsewhere, _) => [
+            ("gateway.flush_interval_ms", elsewhere.windows.flush_ms),
+            ("aggregator.tick_interval_ms", elsewhere.windows.tick_ms),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_string()))
+        .to_vec(),
     };
     let scenario = &options.scenario;
     let mut settings = vec![

@@ -1,9 +1,14 @@
-//! The servers' own counters, from their operations ports.
+//! What the servers counted: gateways on their operations ports, the readers in Redis and in Postgres.
 
 use super::target::Target;
+use crate::compare::Cell;
+use crate::evidence::{self, Reader};
+use crate::smoke::wait_for;
 use anyhow::Context;
 use shared::cluster::{Cluster, RedisSettings};
-use std::ops::Deref;
+use shared::room::RoomCode;
+use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -49,29 +54,77 @@ impl Counters {
     }
 }
 
-/// A connection to a cluster, which ends when dropped.
+/// What Redis and Postgres hold.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Totals in Redis.
+    pub totals: BTreeMap<Cell, u64>,
+    /// Rows and sums in Postgres, where it can be reached.
+    pub rows: Option<evidence::Rows>,
+}
+
+/// The places where readers leave what they counted, of a rig and of a system elsewhere alike.
 #[derive(Debug)]
-pub struct Connected {
+pub struct Stores {
     cluster: Cluster,
+    /// Its URL, where it can be reached.
+    postgres: Option<String>,
+    /// Ends the connection when dropped.
     _stop: DropGuard,
 }
 
-impl Deref for Connected {
-    type Target = Cluster;
-    fn deref(&self) -> &Cluster {
-        &self.cluster
+impl Stores {
+    /// Connects; none where Redis is out of reach.
+    ///
+    /// # Errors
+    /// It should be in reach and is not, or is not fit.
+    pub async fn connect(target: &Target) -> anyhow::Result<Option<Stores>> {
+        let nodes = target.redis();
+        if nodes.is_empty() {
+            return Ok(None);
+        }
+        let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+        let connecting = Cluster::connect(RedisSettings::new(nodes), &tracker, stop.clone());
+        Ok(Some(Stores {
+            cluster: connecting.await.context("Redis cannot be reached")?,
+            postgres: target.postgres(),
+            _stop: stop.drop_guard(),
+        }))
     }
-}
 
-/// Connects to a cluster.
-///
-/// # Errors
-/// It cannot be reached, or is not fit.
-pub async fn cluster(nodes: Vec<String>) -> anyhow::Result<Connected> {
-    let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
-    let connecting = Cluster::connect(RedisSettings::new(nodes), &tracker, stop.clone());
-    Ok(Connected {
-        cluster: connecting.await.context("Redis cannot be reached")?,
-        _stop: stop.drop_guard(),
-    })
+    /// Waits until all that these rooms' logs hold now is counted, wherever it will be compared. A system whose database
+    /// is out of reach may have no persister: it is not waited for.
+    ///
+    /// # Errors
+    /// That did not come in time, or a master does not answer.
+    pub async fn wait_until_counted(
+        &self,
+        rooms: &[RoomCode],
+        at_most: Duration,
+    ) -> anyhow::Result<()> {
+        let readers = match self.postgres {
+            Some(_) => [Reader::Aggregator, Reader::Persister].as_slice(),
+            None => &[Reader::Aggregator],
+        };
+        let shards = self.cluster.shards();
+        wait_for(at_most, "the readers have caught up", async || {
+            evidence::have_read(&self.cluster, shards, rooms, readers).await
+        })
+        .await
+    }
+
+    /// What they hold of these rooms.
+    ///
+    /// # Errors
+    /// One of them does not answer.
+    pub async fn counts(&self, rooms: &[RoomCode]) -> anyhow::Result<Counts> {
+        let rows = match &self.postgres {
+            Some(url) => Some(evidence::rows(url, rooms).await?),
+            None => None,
+        };
+        Ok(Counts {
+            totals: evidence::totals(&self.cluster, self.cluster.shards(), rooms).await?,
+            rows,
+        })
+    }
 }

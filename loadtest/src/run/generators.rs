@@ -27,7 +27,7 @@ pub enum Placement {
     /// So many processes of this machine.
     Processes(usize),
     /// Agents: `host:port` each, and the key that they ask for.
-    Agents(Vec<String>, Option<String>),
+    Agents(Vec<String>, String),
 }
 
 impl fmt::Display for Placement {
@@ -94,9 +94,7 @@ impl Generators {
             }
             Placement::Agents(addresses, key) => {
                 for address in addresses {
-                    generators
-                        .add(address, key.as_deref().unwrap_or(LOCAL))
-                        .await?;
+                    generators.add(address, key).await?;
                 }
             }
         }

@@ -2,21 +2,17 @@
 //! the latter the flush and the tick explain.
 
 use super::follower::Stamps;
+use super::windows::Windows;
 use crate::ledger::client_hash;
 use crate::report::Distribution;
 use crate::swarm::assignment::RoomPlan;
 use crate::swarm::evaluate::Evaluation;
 use crate::swarm::harvest::{Harvest, PhoneHarvest, TapFate, TapHarvest};
+use crate::waits::{histogram, quantile_ms};
 use hdrhistogram::Histogram;
 use shared::counting::ids::{PageId, TapId};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// How often gateways flush, by default.
-pub const FLUSH_MS: u64 = 25;
-
-/// How often aggregators tick, by default.
-pub const TICK_MS: u64 = 250;
 
 /// Waits of one kind, microseconds.
 #[derive(Debug)]
@@ -53,13 +49,13 @@ impl Waits {
 
     /// See [`Waits::p99_ms`].
     pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
-        (!self.all.is_empty()).then(|| milliseconds(self.all.value_at_quantile(quantile)))
+        (!self.all.is_empty()).then(|| quantile_ms(&self.all, quantile))
     }
 
     /// 50 and 99 % of those due in a second.
     pub fn second(&self, second: u32) -> Option<(f64, f64)> {
         let of_second = self.seconds.get(&second)?;
-        let at = |quantile| milliseconds(of_second.value_at_quantile(quantile));
+        let at = |quantile| quantile_ms(of_second, quantile);
         Some((at(0.50), at(0.99)))
     }
 
@@ -67,19 +63,6 @@ impl Waits {
     pub fn distribution(&self) -> Option<Distribution> {
         Distribution::of(self.name, &self.all)
     }
-}
-
-/// To three digits, up to an hour.
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000, 3).expect("these bounds are within what it takes")
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an hour has far fewer than 2^52 microseconds"
-)]
-fn milliseconds(microseconds: u64) -> f64 {
-    microseconds as f64 / 1000.0
 }
 
 /// All waits of a run.
@@ -93,15 +76,6 @@ pub struct Latencies {
     pub beyond_window: Waits,
     /// Acknowledged taps of the window that nobody else was seen to see.
     pub unseen: u64,
-}
-
-/// By how much one may have to wait for a flush and for a tick, as the system is set, milliseconds.
-#[derive(Debug, Clone, Copy)]
-pub struct Windows {
-    /// Between two flushes.
-    pub flush_ms: u64,
-    /// Between two ticks.
-    pub tick_ms: u64,
 }
 
 impl Latencies {

@@ -3,6 +3,7 @@
 //!
 //! Modules in the order in which a run uses them.
 
+pub mod windows;
 pub mod target;
 pub mod generators;
 pub mod processes;
@@ -16,23 +17,20 @@ pub mod circumstances;
 pub mod assemble;
 pub mod bottleneck;
 
-use crate::evidence;
+use crate::process;
 use crate::report::RunReport;
 use crate::scenario::{Scenario, timeline::Times};
-use crate::smoke::wait_for;
 use crate::swarm::harvest::Snapshot;
 use anyhow::Context;
 use assemble::Findings;
 use audience::Hosts;
 use browser::Browser;
-use counters::Counters;
+use counters::{Counters, Stores};
 use follower::Follower;
 use generators::{Generators, Placement, Play};
 use processes::Watch;
 use progress::Progress;
 use shared::room::RoomCode;
-use shared::shards::Shards;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use target::Target;
 use tokio::time::{sleep, sleep_until};
@@ -40,9 +38,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the last answers and the readers may take after the last tap.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
-
-/// How many shards there are: the default of the services.
-const SHARDS: u16 = 64;
 
 /// What to run, apart from the system.
 #[derive(Debug, Clone)]
@@ -95,7 +90,7 @@ pub async fn run(
         watch.add("generator", name, vec![pid]);
     }
     if let Some(pid) = browser.as_ref().and_then(Browser::pid) {
-        watch.add("browser", "browser".to_owned(), processes::family(pid));
+        watch.add("browser", "browser".to_owned(), process::family(pid));
     }
     let play = Play {
         scenario: scenario.clone(),
@@ -118,7 +113,8 @@ pub async fn run(
     };
     let played = playing.play(interrupt).await?;
     generators.stop_tapping().await?;
-    settle(&mut generators, target, &codes, progress).await?;
+    let stores = Stores::connect(target).await?;
+    settle(&mut generators, stores.as_ref(), &codes, progress).await?;
     let settled = generators.snapshot().await?;
     let after = Counters::ask(target).await;
     watch.sample(zero);
@@ -127,12 +123,13 @@ pub async fn run(
         Some(browser) => Some(browser.totals().await?),
         None => None,
     };
-    let (stamps, counts) = match follower {
-        Some(follower) => {
-            let stamps = follower.finish().await?;
-            (Some(stamps), Some(count(target, &codes).await?))
-        }
-        None => (None, None),
+    let stamps = match follower {
+        Some(follower) => Some(follower.finish().await?),
+        None => None,
+    };
+    let counts = match &stores {
+        Some(stores) => Some(stores.counts(&codes).await?),
+        None => None,
     };
     let (harvests, drift_us) = generators.finish().await?;
     let findings = Findings {
@@ -150,8 +147,10 @@ pub async fn run(
         counts,
         shown,
         client_hash_key: target.client_hash_key(),
+        windows: target.windows(),
     };
     let mut report = findings.report()?;
+    report.out_of_reach = target.out_of_reach();
     report.circumstances = circumstances::of(options, target).await;
     report.judge(&scenario.thresholds);
     Ok(report)
@@ -264,7 +263,7 @@ impl Playing<'_> {
 /// Waits until nothing is open any more. When that does not come, the comparison says what is missing.
 async fn settle(
     generators: &mut Generators,
-    target: &Target,
+    stores: Option<&Stores>,
     rooms: &[RoomCode],
     progress: &Progress,
 ) -> anyhow::Result<()> {
@@ -273,40 +272,12 @@ async fn settle(
     while generators.snapshot().await?.waiting > 0 && Instant::now() < deadline {
         sleep(Duration::from_millis(100)).await;
     }
-    if let Target::Rig(stack) = target {
-        let caught_up = wait_for(SETTLE_WITHIN, "the readers have caught up", async || {
-            evidence::caught_up(&stack.rig, &Shards::new(SHARDS), rooms).await
-        });
-        if let Err(error) = caught_up.await {
-            progress.say(&format!("{error:#}"));
-        }
+    if let Some(stores) = stores
+        && let Err(error) = stores.wait_until_counted(rooms, SETTLE_WITHIN).await
+    {
+        progress.say(&format!("{error:#}"));
     }
     // The last totals are published by now; they reach the phones with the next ticks.
     sleep(Duration::from_secs(1)).await;
     Ok(())
-}
-
-/// What Redis and Postgres hold.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Totals in Redis.
-    pub totals: BTreeMap<crate::compare::Cell, u64>,
-    /// Rows and sums in Postgres, where it can be reached.
-    pub rows: Option<evidence::Rows>,
-}
-
-async fn count(target: &Target, rooms: &[RoomCode]) -> anyhow::Result<Counts> {
-    let shards = Shards::new(SHARDS);
-    let totals = match target {
-        Target::Rig(stack) => evidence::totals(&stack.rig, &shards, rooms).await?,
-        Target::Elsewhere(elsewhere, _) => {
-            let cluster = counters::cluster(elsewhere.redis.clone()).await?;
-            evidence::totals(&*cluster, &shards, rooms).await?
-        }
-    };
-    let rows = match target.postgres() {
-        Some(url) => Some(evidence::rows(&url, rooms).await?),
-        None => None,
-    };
-    Ok(Counts { totals, rows })
 }

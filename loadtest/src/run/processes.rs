@@ -1,5 +1,7 @@
 //! What processes of this machine use, second by second, as the kernel says.
 
+use crate::process::cpu::Cpu;
+use crate::process::memory::resident_bytes;
 use crate::report::ProcessReport;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,7 +43,9 @@ impl Watch {
             let before = process.samples.last().map_or(Duration::ZERO, |last| last.1);
             // A thread that has ended takes its time with it.
             let cpu: Duration = process.pids.iter().map(|pid| cpu_time(*pid)).sum();
-            let resident = process.pids.iter().map(|pid| resident_bytes(*pid)).sum();
+            let resident = process.pids.iter();
+            let resident = resident.map(|pid| resident_bytes(*pid).unwrap_or_default());
+            let resident = resident.sum();
             process.samples.push((at, cpu.max(before), resident));
         }
     }
@@ -98,50 +102,14 @@ impl Watched {
     }
 }
 
+/// One that has ended has nothing to tell any more.
+fn cpu_time(pid: u32) -> Duration {
+    Cpu::of(pid).unwrap_or_default().total()
+}
+
 /// The whole second nearest to a moment: what happens each second happens a little later than that.
 pub fn nearest_second(at: Duration) -> u32 {
     u32::try_from((at.as_millis() + 500) / 1000).unwrap_or(u32::MAX)
-}
-
-/// What a process has used so far, all its threads: the scheduler's own count, in nanoseconds.
-pub fn cpu_time(pid: u32) -> Duration {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Duration::ZERO;
-    };
-    let times = threads.flatten().filter_map(|thread| {
-        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(times.sum())
-}
-
-/// What a process holds in memory.
-pub fn resident_bytes(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes =
-        line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
-}
-
-/// A process and all that descend from it.
-pub fn family(pid: u32) -> Vec<u32> {
-    let mut family = vec![pid];
-    let mut index = 0;
-    while let Some(parent) = family.get(index) {
-        let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
-        for task in tasks.into_iter().flatten().flatten() {
-            let children =
-                std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            family.extend(
-                children
-                    .split_whitespace()
-                    .filter_map(|child| child.parse::<u32>().ok()),
-            );
-        }
-        index += 1;
-    }
-    family
 }
 
 /// Connections that the kernel holds open on a local port, from /proc/net.
@@ -168,20 +136,6 @@ pub fn established(port: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_process_uses_cpu_time_and_memory() {
-        let pid = std::process::id();
-        let before = cpu_time(pid);
-        let started = Instant::now();
-        let mut sum = 0_u64;
-        while cpu_time(pid) == before {
-            assert!(started.elapsed() < Duration::from_secs(10), "{sum}");
-            sum = (0..100_000).fold(sum, u64::wrapping_add);
-        }
-        assert!(resident_bytes(pid) > 1 << 20);
-        assert_eq!(family(pid)[0], pid);
-    }
 
     #[test]
     fn the_kernel_counts_connections_of_a_port() {

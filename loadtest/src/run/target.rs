@@ -1,11 +1,13 @@
 //! What is loaded: a rig of our own, or a system that runs elsewhere.
 
+use super::windows::Windows;
 use crate::api::{self, MadeRoom};
 use crate::scenario::Scenario;
 use crate::stack::{Stack, StackOptions};
 use crate::swarm::assignment::RoomPlan;
 use anyhow::{Context, bail};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// A system elsewhere.
@@ -23,6 +25,28 @@ pub struct Elsewhere {
     pub client_hash_key: Option<String>,
     /// `host:port` of operations ports: `gateway=host:port` and so on.
     pub operations: Vec<(String, SocketAddr)>,
+    /// How its services are set.
+    pub windows: Windows,
+}
+
+impl Elsewhere {
+    /// Figures of the report that nobody can measure there, and what to give so that somebody can.
+    pub fn out_of_reach(&self) -> BTreeMap<String, String> {
+        let redis = self.redis.is_empty().then_some("give --redis");
+        let key = self.client_hash_key.is_none();
+        let key = key.then_some("set UPROAR_CLIENT_HASH_KEY");
+        let needs = [
+            ("lost", [redis, None]),
+            ("doubled", [redis, None]),
+            ("tick_p99_ms", [redis, key]),
+            ("beyond_window_p99_ms", [redis, key]),
+        ];
+        let lacking = needs.into_iter().filter_map(|(figure, needs)| {
+            let needs: Vec<&str> = needs.into_iter().flatten().collect();
+            (!needs.is_empty()).then(|| (figure.to_owned(), needs.join(" and ")))
+        });
+        lacking.collect()
+    }
 }
 
 /// A system that runs.
@@ -144,6 +168,22 @@ impl Target {
         }
     }
 
+    /// How its services are set.
+    pub fn windows(&self) -> Windows {
+        match self {
+            Target::Rig(stack) => Windows::of_settings(stack.settings()),
+            Target::Elsewhere(elsewhere, _) => elsewhere.windows,
+        }
+    }
+
+    /// See [`Elsewhere::out_of_reach`]; of a rig nothing is.
+    pub fn out_of_reach(&self) -> BTreeMap<String, String> {
+        match self {
+            Target::Rig(_) => BTreeMap::new(),
+            Target::Elsewhere(elsewhere, _) => elsewhere.out_of_reach(),
+        }
+    }
+
     /// Operations ports of a kind of service.
     pub fn operations(&self, kind: &str) -> Vec<SocketAddr> {
         match self {
@@ -229,5 +269,30 @@ impl Target {
             rooms.push((made, plan));
         }
         Ok(rooms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_measured_says_what_to_give() {
+        let mut elsewhere = Elsewhere::default();
+        let lacking = elsewhere.out_of_reach();
+        assert_eq!(lacking["lost"], "give --redis");
+        assert_eq!(
+            lacking["tick_p99_ms"],
+            "give --redis and set UPROAR_CLIENT_HASH_KEY"
+        );
+        elsewhere.redis = vec!["redis-0:6379".to_owned()];
+        let lacking = elsewhere.out_of_reach();
+        assert_eq!(lacking.get("doubled"), None);
+        assert_eq!(
+            lacking["beyond_window_p99_ms"],
+            "set UPROAR_CLIENT_HASH_KEY"
+        );
+        elsewhere.client_hash_key = Some("key".to_owned());
+        assert!(elsewhere.out_of_reach().is_empty());
     }
 }

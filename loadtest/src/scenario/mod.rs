@@ -14,6 +14,7 @@ mod lines;
 mod built_in;
 mod change;
 mod palette;
+pub mod for_tests;
 
 use serde::{Deserialize, Serialize};
 pub use thresholds::Thresholds;

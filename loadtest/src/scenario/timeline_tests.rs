@@ -1,25 +1,16 @@
-use super::super::{Away, Cue, Distribution, Stage, Stall, Tapping};
+use super::super::{Away, Cue, Distribution, Stage, Stall, Tapping, for_tests};
 use super::*;
 use std::collections::BTreeSet;
 
 const SEED: u64 = 7;
 
 fn scenario(phones: u32, rooms: u32) -> Scenario {
-    let mut scenario: Scenario = toml::from_str(
-        r#"
-        title = "Test"
-        about = "For tests."
-        phones = 1
-        seconds = 60
-        warm_up_seconds = 5
-        rooms = { count = 1, cooldown_ms = 3000 }
-        arrive = [{ percent = 100, over_seconds = 10 }]
-        tap = { every_seconds = [3, 6] }
-        "#,
-    )
-    .unwrap();
-    scenario.phones = phones;
+    let mut scenario = for_tests::scenario(phones, Some([3.0, 6.0]));
     scenario.rooms.count = rooms;
+    scenario.rooms.cooldown_ms = 3000;
+    scenario.rooms.reactions = 6;
+    scenario.warm_up_seconds = 5.0;
+    scenario.arrive[0].over_seconds = 10.0;
     scenario
 }
 

@@ -79,7 +79,7 @@ fn a_slow_phone_that_gets_all_totals_at_once_has_missed_nothing() {
 #[test]
 fn whoever_does_not_read_for_a_while_reads_it_all_afterwards() {
     let (fake, address) = Fake::start();
-    let mut scenario = scenario(4, Some(0.2));
+    let mut scenario = scenario(4, Some([0.2; 2]));
     scenario.stall = vec![Stall {
         at_seconds: 0.5,
         percent: 50.0,
@@ -111,7 +111,7 @@ fn whoever_does_not_read_for_a_while_reads_it_all_afterwards() {
 fn a_late_server_is_seen_as_one() {
     let (fake, address) = Fake::start();
     fake.acks_after_ms.store(300, Relaxed);
-    let assignment = assignment(scenario(10, Some(2.0)), address);
+    let assignment = assignment(scenario(10, Some([2.0; 2])), address);
     let swarm = Swarm::start(assignment, Instant::now()).unwrap();
     let mut ack_ms = Vec::new();
     wait_until("thirty acks are there", || {
@@ -137,7 +137,7 @@ fn a_late_server_is_seen_as_one() {
 #[test]
 fn a_generator_that_is_too_slow_says_so() {
     let (fake, address) = Fake::start();
-    let mut assignment = assignment(scenario(40, Some(0.5)), address);
+    let mut assignment = assignment(scenario(40, Some([0.5; 2])), address);
     assignment.threads = 1;
     let swarm = Swarm::start(assignment, Instant::now()).unwrap();
     wait_until("all have joined", || swarm.snapshot().joined == 40);
@@ -198,7 +198,7 @@ fn pings_are_answered_with_the_same() {
 fn what_was_not_answered_before_a_cut_is_sent_again_with_its_age() {
     let (fake, address) = Fake::start();
     fake.is_mute.store(true, Relaxed);
-    let mut scenario = scenario(1, Some(0.4));
+    let mut scenario = scenario(1, Some([0.4; 2]));
     scenario.away = vec![Away {
         at_seconds: 1.0,
         percent: 100.0,

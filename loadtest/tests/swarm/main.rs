@@ -8,31 +8,11 @@ mod fake;
 mod against_fake;
 mod against_gateways;
 
-use loadtest::scenario::{Distribution, Scenario, Tapping};
+use loadtest::scenario::Scenario;
+use loadtest::scenario::for_tests::scenario;
 use loadtest::swarm::assignment::{Assignment, RoomPlan};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-
-/// All phones arrive at once in one room with one reaction, and tap that often, if at all.
-fn scenario(phones: u32, every_seconds: Option<f64>) -> Scenario {
-    let mut scenario: Scenario = toml::from_str(
-        r#"
-        title = "Test"
-        about = "For tests."
-        phones = 1
-        seconds = 60
-        rooms = { count = 1, cooldown_ms = 100, reactions = 1 }
-        arrive = [{ percent = 100, over_seconds = 0 }]
-        "#,
-    )
-    .unwrap();
-    scenario.phones = phones;
-    scenario.tap = every_seconds.map(|every_seconds| Tapping {
-        every_seconds: [every_seconds; 2],
-        distribution: Distribution::Uniform,
-    });
-    scenario
-}
 
 fn assignment(scenario: Scenario, target: SocketAddr) -> Assignment {
     Assignment {

@@ -4,7 +4,7 @@ use super::{section, sign};
 use crate::report::judge::Verdict;
 use crate::report::number::{bytes, grouped, share, whole};
 use crate::report::table::measured;
-use crate::report::{RunReport, words};
+use crate::report::{Bound, RunReport, words};
 use maud::{Markup, html};
 
 /// Whether it passed; if not, what did not hold, or why nobody knows.
@@ -25,10 +25,18 @@ pub(super) fn verdict(report: &RunReport) -> Markup {
                 ul { @for veto in &report.vetoes { li { (veto) } } }
             }
             @if !report.crossed.is_empty() {
-                h3 { "What did not hold" }
+                h3 { (did_not_hold(report)) }
                 ul { @for crossed in &report.crossed { li { (crossed) } } }
             }
         }
+    }
+}
+
+fn did_not_hold(report: &RunReport) -> &'static str {
+    match report.unmeasured() {
+        0 => "What did not hold",
+        unknown if unknown == report.crossed.len() => "What could not be measured",
+        _ => "What did not hold, or could not be measured",
     }
 }
 
@@ -140,7 +148,7 @@ pub(super) fn asked(report: &RunReport) -> Markup {
                         td.number role="cell" data-name="Measured" { (measured(report, bound)) }
                         td.number role="cell" data-name="Bound" { (side) " " (grouped(bound.bound)) (bound.unit) }
                         td role="cell" data-name="Held" {
-                            (sign(bound.held, if bound.held { "held" } else { "crossed" }))
+                            (sign(bound.held, held(bound)))
                         }
                     }
                 }
@@ -148,4 +156,12 @@ pub(super) fn asked(report: &RunReport) -> Markup {
         }
     };
     section("asked", "Thresholds", "", &content)
+}
+
+fn held(bound: &Bound) -> &'static str {
+    match (bound.held, bound.measured) {
+        (true, _) => "held",
+        (false, None) => "nobody knows",
+        (false, Some(_)) => "crossed",
+    }
 }

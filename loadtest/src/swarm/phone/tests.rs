@@ -1,4 +1,5 @@
 use super::*;
+use crate::scenario::for_tests;
 use crate::swarm::assignment::{Assignment, RoomPlan};
 use crate::swarm::harvest::TapFate;
 use shared::protocol::Why;
@@ -14,18 +15,9 @@ struct Stand {
 
 impl Stand {
     fn new() -> Stand {
-        let scenario = toml::from_str(
-            r#"
-            title = "Test"
-            about = "For tests."
-            phones = 1
-            seconds = 600
-            rooms = { count = 1, cooldown_ms = 1000, reactions = 1 }
-            arrive = [{ percent = 100, over_seconds = 0 }]
-            tap = { every_seconds = [2, 2] }
-            "#,
-        )
-        .unwrap();
+        let mut scenario = for_tests::scenario(1, Some([2.0, 2.0]));
+        scenario.seconds = 600.0;
+        scenario.rooms.cooldown_ms = 1000;
         let assignment = Assignment {
             scenario,
             seed: 1,
