@@ -27,6 +27,7 @@ pub(crate) struct Metrics {
     pub(crate) rejected: Counter,
     pub(crate) commits: Family<Outcome, Counter>,
     pub(crate) reloads: Family<Cause, Counter>,
+    pub(crate) early_reads: Counter,
     pub(crate) not_stable: Counter,
     pub(crate) unreplicated: Counter,
     pub(crate) skipped: Family<Kind, Counter>,
@@ -87,6 +88,7 @@ impl Metrics {
             rejected: Counter::default(),
             commits: Family::default(),
             reloads: Family::default(),
+            early_reads: Counter::default(),
             not_stable: Counter::default(),
             unreplicated: Counter::default(),
             skipped: Family::default(),
@@ -145,6 +147,11 @@ impl Metrics {
             "reloads",
             "How often a shard's state was discarded and loaded again, by cause",
             self.reloads.clone(),
+        );
+        registry.register(
+            "early_reads",
+            "Reads between two ticks, of shards that have much to fold",
+            self.early_reads.clone(),
         );
         registry.register(
             "reads_not_stable",

@@ -248,6 +248,7 @@ impl Shard {
                 }
                 () = sleep(part), if is_busy && has_time => {}
             }
+            self.common.metrics.early_reads.inc();
             self.ensure_loaded().await?;
             self.read(let_go).await?;
         }

@@ -157,6 +157,21 @@ impl Client {
         self.append(shard, BATCH_FIELD, encode_batch(batch)).await
     }
 
+    /// Of one room, in one request.
+    pub(crate) async fn append_batches(&self, batches: &[Batch]) {
+        let shard = self.cluster.shards().of(&batches[0].rooms[0].code);
+        let mut command = redis::cmd("EVAL");
+        command
+            .arg("for i = 2, #ARGV do redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[i]) end")
+            .arg(1)
+            .arg(self.cluster.shards().log(shard))
+            .arg(BATCH_FIELD);
+        for batch in batches {
+            command.arg(encode_batch(batch));
+        }
+        self.ask::<Value>(shard, &command).await;
+    }
+
     pub(crate) async fn append_raw(&self, shard: ShardId, field: &str, value: &[u8]) {
         self.append(shard, field, value.to_vec()).await;
     }

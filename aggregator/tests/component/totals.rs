@@ -1,12 +1,13 @@
 //! From entries in the log to totals and ticks. One rig and one aggregator; each test has a shard of its own.
 
-use crate::support::{Client, Instance, eventually, room, room_in, taps};
+use crate::support::{Client, Instance, PATIENCE, eventually, room, room_in, taps};
 use redis::Value;
 use shared::counting::entry::RoomChangeKind;
 use shared::room::RoomCode;
 use shared::shards::ShardId;
 use shared::ticks::Audience;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// What is served in this file's rig.
@@ -165,6 +166,31 @@ async fn a_backlog_is_worked_off_in_steps() {
         client.append_batch(&batch).await;
     }
     client.expect_totals(&code, &[("clap", 2_000)]).await;
+}
+
+#[tokio::test]
+async fn a_busy_shard_folds_between_its_ticks() {
+    let (served, client) = served().await;
+    let code = room_in(12);
+    let deadline = Instant::now() + PATIENCE;
+    let (mut number, mut taps_made) = (0, 0);
+    // Some 6,000 entries a second, until a tick's interval was busy.
+    while served
+        .instance
+        .metric("uproar_aggregator_early_reads_total", "")
+        .await
+        < 3.0
+    {
+        assert!(Instant::now() < deadline, "nothing is read between ticks");
+        let batches = (0..300).map(|_| {
+            number += 1;
+            taps_made += 2;
+            client.batch(1, number, &code, taps(number, 1, &["clap"; 2]))
+        });
+        client.append_batches(&batches.collect::<Vec<_>>()).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    client.expect_totals(&code, &[("clap", taps_made)]).await;
 }
 
 #[tokio::test]
