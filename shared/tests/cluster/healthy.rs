@@ -14,7 +14,7 @@ use shared::counting::lease::LeaseRecord;
 use shared::counting::outbox::AppendOutcome;
 use shared::shards::ShardId;
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A shard whose log one of the tests spoils.
 const BROKEN: ShardId = ShardId(63);
