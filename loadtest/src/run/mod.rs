@@ -15,6 +15,8 @@ pub mod progress;
 pub mod latency;
 pub mod circumstances;
 pub mod assemble;
+mod counted;
+mod cross_checks;
 pub mod bottleneck;
 
 use crate::process;
