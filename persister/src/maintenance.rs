@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::database::connection::{Connection, told};
-use crate::database::partitions::{self, Partition, Period, TABLES, Table};
+use crate::database::partitions::{self, Partition, Period, TABLES, TAPS, Table};
 use crate::database::pool::Unfit;
 use crate::metrics::TableLabel;
 use redis::{FromRedisValue, Value};
@@ -11,6 +11,7 @@ use shared::shards::ShardId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 use tokio_util::sync::CancellationToken;
 
 /// Partitions are made days ahead, so a minute is soon enough; it bounds how late ANALYZE comes.
@@ -73,6 +74,7 @@ async fn keep_up(context: &Context, connection: &mut Connection) -> Result<(), E
         let gauge = context.metrics.partitions.get_or_create(&label).clone();
         gauge.set(i64::try_from(there).unwrap_or(i64::MAX));
     }
+    summarize(connection, now).await?;
     for partition in context.loads.take_due(Instant::now()) {
         connection
             .client()
@@ -83,6 +85,27 @@ async fn keep_up(context: &Context, connection: &mut Connection) -> Result<(), E
     let newest = |partition: &Partition| partition.end_ms() > now - 7 * 86_400_000;
     context.loads.retain(newest);
     Ok(())
+}
+
+/// Has the newest partitions' index by time know all that is stored. What it does not know yet is read from end to end by
+/// whoever asks for a time: analysts, and we ourselves, who after a start ask for each room who tapped in its last second.
+/// The server does it too, but only when its own upkeep comes by.
+async fn summarize(connection: &mut Connection, now_ms: i64) -> Result<(), Error> {
+    let days = [now_ms.saturating_sub(86_400_000), now_ms];
+    let names = days.map(|day| Partition::of(TAPS, day).name()).to_vec();
+    let summarized = connection
+        .query(
+            "SELECT brin_summarize_new_values(x.indexrelid) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid \
+             JOIN pg_am a ON a.oid = i.relam AND a.amname = 'brin' \
+             WHERE x.indrelid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS n (name))",
+            &[&names],
+        )
+        .await;
+    match summarized {
+        // Somebody vacuums the table, and with that does the same.
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 async fn drop_old(
