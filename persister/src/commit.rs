@@ -9,6 +9,7 @@ use crate::database::connection::Connection;
 use crate::database::from_ms;
 use crate::dictionary::{Dictionary, Numbers, state_text, without_nul};
 use crate::ledger::{self, Advance, big, shard_number};
+use crate::maintenance;
 use crate::shed::Shedding;
 use crate::step::Step;
 use crate::tappers::{Group, Tappers};
@@ -181,6 +182,14 @@ async fn recall(
         .map(|group| group.second)
         .max()
         .unwrap_or(last);
+    maintenance::summarize(connection, first * 1_000, last * 1_000).await?;
+    // By the index, always: a table that has not been analysed since it grew would be read from end to end for one second.
+    connection
+        .client()
+        .batch_execute(
+            "SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0",
+        )
+        .await?;
     let clients = connection
         .query(
             "SELECT DISTINCT room_id, extract(epoch FROM date_trunc('second', tapped_at))::bigint, reaction_id, client \
@@ -188,6 +197,10 @@ async fn recall(
                          AND room_id = ANY($3)",
             &[&first, &(last + 1), &rooms],
         )
+        .await?;
+    connection
+        .client()
+        .batch_execute("RESET enable_seqscan; RESET max_parallel_workers_per_gather")
         .await?;
     for row in &clients {
         let group = Group {

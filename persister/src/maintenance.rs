@@ -11,7 +11,6 @@ use shared::shards::ShardId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
 use tokio_util::sync::CancellationToken;
 
 /// Partitions are made days ahead, so a minute is soon enough; it bounds how late ANALYZE comes.
@@ -74,7 +73,7 @@ async fn keep_up(context: &Context, connection: &mut Connection) -> Result<(), E
         let gauge = context.metrics.partitions.get_or_create(&label).clone();
         gauge.set(i64::try_from(there).unwrap_or(i64::MAX));
     }
-    summarize(connection, now).await?;
+    summarize(connection, now.saturating_sub(86_400_000), now).await?;
     for partition in context.loads.take_due(Instant::now()) {
         connection
             .client()
@@ -87,25 +86,28 @@ async fn keep_up(context: &Context, connection: &mut Connection) -> Result<(), E
     Ok(())
 }
 
-/// Has the newest partitions' index by time know all that is stored. What it does not know yet is read from end to end by
-/// whoever asks for a time: analysts, and we ourselves, who after a start ask for each room who tapped in its last second.
-/// The server does it too, but only when its own upkeep comes by.
-async fn summarize(connection: &mut Connection, now_ms: i64) -> Result<(), Error> {
-    let days = [now_ms.saturating_sub(86_400_000), now_ms];
-    let names = days.map(|day| Partition::of(TAPS, day).name()).to_vec();
-    let summarized = connection
-        .query(
-            "SELECT brin_summarize_new_values(x.indexrelid) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid \
+/// Has the index by time of the partitions of two times know all that is stored. What it does not know yet is read from end
+/// to end by whoever asks for a time: analysts, and we ourselves, who after a start ask for each room who tapped in its last
+/// second. The server does it too, but only when its own upkeep comes by.
+pub(crate) async fn summarize(
+    connection: &Connection,
+    first_ms: i64,
+    last_ms: i64,
+) -> Result<(), Error> {
+    let [first, last] = [first_ms, last_ms].map(|ms| Partition::of(TAPS, ms).name());
+    // Whoever vacuums a partition does the same, and is not waited for.
+    connection
+        .client()
+        .batch_execute(&format!(
+            "DO $$ DECLARE patience text := current_setting('lock_timeout'); \
+             BEGIN PERFORM set_config('lock_timeout', '200ms', true); \
+             PERFORM brin_summarize_new_values(x.indexrelid) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid \
              JOIN pg_am a ON a.oid = i.relam AND a.amname = 'brin' \
-             WHERE x.indrelid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS n (name))",
-            &[&names],
-        )
-        .await;
-    match summarized {
-        // Somebody vacuums the table, and with that does the same.
-        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
-        other => other.map(drop),
-    }
+             WHERE x.indrelid IN (to_regclass('{first}'), to_regclass('{last}')); \
+             PERFORM set_config('lock_timeout', patience, true); \
+             EXCEPTION WHEN lock_not_available THEN NULL; END $$"
+        ))
+        .await
 }
 
 async fn drop_old(
