@@ -46,7 +46,8 @@ pub struct Memory {
     tables: Vec<Table>,
     /// How many tables have been looked through in this epoch.
     swept: usize,
-    hasher: foldhash::fast::RandomState,
+    /// Of a quality that uses all bits: they choose the table and the place in it.
+    hasher: foldhash::quality::RandomState,
 }
 
 impl Default for Memory {
@@ -55,7 +56,7 @@ impl Default for Memory {
             epoch: None,
             tables: Vec::new(),
             swept: TABLES,
-            hasher: foldhash::fast::RandomState::default(),
+            hasher: foldhash::quality::RandomState::default(),
         }
     }
 }
@@ -154,7 +155,7 @@ impl Memory {
 }
 
 /// Of a tap's client and page.
-fn hash(hasher: &foldhash::fast::RandomState, id: TapId) -> u64 {
+fn hash(hasher: &foldhash::quality::RandomState, id: TapId) -> u64 {
     hasher.hash_one((id.client, id.page))
 }
 
