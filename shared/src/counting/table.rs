@@ -7,7 +7,7 @@
 use super::ids::TapId;
 use super::window::Windows;
 
-/// Of so many places, [`FULL_OF`] may be taken: a client is then found within two places on average (Knuth, The Art of
+/// Of so many places, [`FULL_OF`] may be taken: finding a client then takes at most 2.2 places on average (Knuth, The Art of
 /// Computer Programming, vol. 3, 6.4, algorithm L).
 const PLACES: usize = 10;
 const FULL_OF: usize = 7;
